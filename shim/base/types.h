@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Types shared by every layer: tiers, classes, small helpers. No state, no I/O. */
+#ifndef HYBRID_BASE_TYPES_H
+#define HYBRID_BASE_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HY_LIKELY(x) __builtin_expect(!!(x), 1)
+#define HY_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define HY_COLD __attribute__((noinline, cold))
+/* The shared object hides everything; only hooks carry this mark. */
+#define HY_EXPORT __attribute__((visibility("default")))
+
+#define HY_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define HY_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define HY_MAX(a, b) ((a) > (b) ? (a) : (b))
+
+#define HY_KIB ((uint64_t)1 << 10)
+#define HY_MIB ((uint64_t)1 << 20)
+#define HY_GIB ((uint64_t)1 << 30)
+#define HY_PAGE ((size_t)4096)
+
+static inline size_t hy_align_up(size_t n, size_t a)
+{
+    return (n + a - 1) & ~(a - 1);
+}
+
+/* The two memories of the machine (DESIGN 3). */
+enum hy_tier { HY_DRAM = 0, HY_PM = 1, HY_TIERS = 2 };
+
+/* Program class (papers/DIGEST.md, 004): what limits it. */
+enum hy_class {
+    HY_CLASS_UNKNOWN = 0,
+    HY_CLASS_CPU,
+    HY_CLASS_BANDWIDTH,
+    HY_CLASS_LATENCY,
+    HY_CLASS_MAX
+};
+
+static inline const char *hy_tier_name(enum hy_tier t)
+{
+    return t == HY_DRAM ? "dram" : "pm";
+}
+
+static inline const char *hy_class_name(enum hy_class c)
+{
+    static const char *const names[HY_CLASS_MAX] = {"unknown", "cpu", "bandwidth", "latency"};
+    return (unsigned)c < HY_CLASS_MAX ? names[c] : "unknown";
+}
+
+#endif

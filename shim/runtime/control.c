@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * The one thread of ours. It loads memkind for a process that has grown (never
+ * from inside malloc: the loader's lock), then once a second looks at the
+ * registry, gives back free memory and measures mappings. All signals are
+ * blocked in it; it allocates only under the guard. */
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#include "base/guard.h"
+#include "runtime/internal.h"
+#include "service/heap/heap.h"
+#include "service/maps.h"
+#include "sys/log.h"
+#include "sys/os.h"
+
+#define TICK_NS 1000000000ull
+#define STACK_BYTES ((size_t)256 << 10)
+#define DECAY_BYTES ((size_t)256 << 20)   /* given back a tick at most */
+#define MEASURE_PAGES ((size_t)128 << 10) /* looked at a tick at most */
+/* A process that engaged in its constructor gets the thread only when it has
+ * lived so long or grown so large. */
+#define LATE_NS 1000000000ull
+#define LATE_BYTES (16 * HY_MIB)
+
+static uint8_t running;  /* this process has the thread */
+static uint8_t tried;    /* do not try again after a failure */
+static uint64_t born_ns; /* first poke */
+
+static void tick(void)
+{
+    if (runtime_state() != HY_STEERING)
+        return;
+    policy_tick();
+    heap_decay(HY_DRAM, DECAY_BYTES);
+    heap_decay(HY_PM, DECAY_BYTES);
+    maps_measure(MEASURE_PAGES);
+    if (hy_config.set.dram_allocator == HY_DRAM_NEXT)
+        steer_next_measure();
+}
+
+static void *control_main(void *unused)
+{
+    (void)unused;
+    hy_guard_enter(); /* for life: what we call must not come back into the heaps */
+    if (runtime_state() == HY_ENGAGING)
+        engage_now();
+    while (runtime_state() == HY_STEERING) {
+        struct timespec ts = {.tv_sec = TICK_NS / 1000000000, .tv_nsec = TICK_NS % 1000000000};
+        nanosleep(&ts, NULL);
+        tick();
+    }
+    return NULL;
+}
+
+static bool start_thread(void)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+    sigset_t all, old;
+    bool ok = false;
+
+    hy_guard_enter();
+    sigfillset(&all);
+    if (pthread_sigmask(SIG_SETMASK, &all, &old) == 0) {
+        if (pthread_attr_init(&attr) == 0) {
+            pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+            pthread_attr_setstacksize(&attr, STACK_BYTES);
+            ok = next_pthread_create()(&thread, &attr, control_main, NULL) == 0;
+            pthread_attr_destroy(&attr);
+        }
+        pthread_sigmask(SIG_SETMASK, &old, NULL);
+    }
+    hy_guard_leave();
+    return ok;
+}
+
+static void start_once(void)
+{
+    if (__atomic_exchange_n(&tried, 1, __ATOMIC_ACQ_REL))
+        return;
+    if (start_thread())
+        __atomic_store_n(&running, 1, __ATOMIC_RELEASE);
+    else
+        log_info("no thread can be started; limits are kept, but nothing is adapted");
+}
+
+void control_engage(void)
+{
+    if (runtime_set_state(HY_ENGAGING) != HY_WATCH)
+        return;
+    start_once();
+    if (!control_running())
+        runtime_go_passive("no thread can be started to load memkind");
+}
+
+bool control_running(void)
+{
+    return __atomic_load_n(&running, __ATOMIC_ACQUIRE) != 0;
+}
+
+void control_poke(void)
+{
+    if (HY_LIKELY(__atomic_load_n(&tried, __ATOMIC_RELAXED)) || hy_guarded())
+        return;
+    uint64_t now = os_now_ns();
+    if (!born_ns)
+        born_ns = now;
+    struct policy_view v;
+    policy_get(&v);
+    if (now - born_ns >= LATE_NS || v.used[HY_DRAM] + v.used[HY_PM] >= LATE_BYTES)
+        start_once();
+}
+
+/* A fork in the middle of loading would leave the child half a loader: wait for
+ * its end, but not for ever, as the forking thread may hold the loader's lock. */
+void control_prefork(void)
+{
+    for (int i = 0; i < 1000 && runtime_state() == HY_ENGAGING; i++) {
+        struct timespec ts = {.tv_nsec = 1000000};
+        nanosleep(&ts, NULL);
+    }
+}
+
+void control_postfork_child(void)
+{
+    __atomic_store_n(&running, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&tried, 0, __ATOMIC_RELEASE);
+    born_ns = 0;
+}

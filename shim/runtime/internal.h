@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Between the files of the runtime. */
+#ifndef HYBRID_RUNTIME_INTERNAL_H
+#define HYBRID_RUNTIME_INTERNAL_H
+
+#include "decide/options.h"
+#include "decide/profile.h"
+#include "runtime/runtime.h"
+#include "service/registry.h"
+#include "service/topology.h"
+
+/* --- settings.c: environment and profile, read once in the constructor ------ */
+
+struct runtime_config {
+    struct hy_settings set;
+    struct profile profile; /* exe "" and n_sites 0 without one */
+    bool have_profile;
+    char profile_file[HY_PATH_MAX];
+    unsigned errors; /* configuration errors told */
+};
+extern struct runtime_config hy_config;
+/* Reads everything, tells what is wrong; true if any HYBRID_ variable is set. */
+bool settings_load(void);
+void settings_echo(void); /* HYBRID_VERBOSE */
+/* More configuration errors that only show at the machine (nodes, directory). */
+void settings_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+enum hy_class settings_class(void);
+
+/* --- engage.c: from settings to heaps ----------------------------------------- */
+
+struct runtime_machine {
+    struct topology topo;
+    enum hy_pm_kind backend;   /* NODE, FILE or EMULATED once engaged; NONE before */
+    uint64_t pm_mask, dram_mask;
+    bool pin_dram;             /* PM nodes have CPUs: DRAM must be asked for as well */
+    uint64_t dram_bytes, pm_bytes; /* capacities */
+    char why[128];             /* why passive, or how PM was found */
+};
+extern struct runtime_machine hy_machine;
+
+enum hy_state runtime_set_state(enum hy_state s);
+/* Make the heaps and go to STEERING, or to PASSIVE with a reason. */
+void engage_now(void);
+void runtime_go_passive(const char *why);
+
+/* --- the tables of allocation functions ---------------------------------------- */
+
+extern const struct alloc_ops watch_ops;      /* watch.c */
+extern const struct alloc_ops steer_ops;      /* steer.c */
+extern const struct alloc_ops steer_site_ops; /* steer.c: small sites of a profile */
+extern const struct alloc_ops steer_next_ops; /* steer_next.c: DRAM from the next allocator */
+void runtime_set_ops(const struct alloc_ops *ops);
+/* Growth by other ways than malloc (mappings of the program). */
+void watch_note(size_t bytes);
+/* DRAM use by measurement, for steer_next_ops. */
+void steer_next_measure(void);
+
+/* steer.c, shared with steer_next.c */
+void *steer_malloc(size_t n);
+void steer_free(void *p);
+void *steer_calloc(size_t count, size_t size);
+void *steer_realloc(void *p, size_t n);
+void *steer_memalign(size_t align, size_t n);
+size_t steer_usable_size(void *p);
+void steer_enable_sites(size_t unwind_from);
+
+/* --- policy.c: limits, the shared budget, the tier in favour -------------------- */
+
+struct policy_view {
+    enum hy_policy policy;
+    enum hy_class cls;
+    enum hy_tier favour;
+    uint64_t used[HY_TIERS], limit[HY_TIERS], peak[HY_TIERS];
+    uint64_t refused[HY_TIERS]; /* requests turned away for lack of room */
+    uint64_t forced_bytes;      /* DRAM beyond its limit, as PM was full too */
+    uint64_t wish, asked, claimed;
+    uint64_t dram_shared;
+    bool in_registry;
+    char registry[HY_PATH_MAX], registry_error[96];
+};
+void policy_init(const struct hy_settings *s, const struct runtime_machine *m);
+bool policy_charge(enum hy_tier t, size_t bytes, bool force);
+void policy_discharge(enum hy_tier t, size_t bytes);
+void policy_account(enum hy_tier t, int64_t delta);
+/* DRAM use found by measurement replaces what was charged (steer_next.c);
+ * false: over the limit. */
+bool policy_set_dram_used(uint64_t bytes);
+void policy_tick(void);
+void policy_get(struct policy_view *ret);
+void policy_leave(void);
+void policy_prefork(void);
+void policy_postfork(bool child);
+
+/* --- control.c: the one control thread ------------------------------------------- */
+
+/* Start it to engage (WATCH -> ENGAGING); not from the constructor. */
+void control_engage(void);
+/* From slow paths: starts the thread once the process is worth it. */
+void control_poke(void);
+bool control_running(void);
+void control_prefork(void);
+void control_postfork_child(void);
+
+/* --- fork.c, report.c --------------------------------------------------------------- */
+
+void fork_install(void);
+void report_at_exit(void);
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Large private anonymous mappings that the program makes itself (arenas of a
+ * JVM, of Python, of an allocator linked into it): given a tier by memory policy
+ * on NUMA nodes, by name on the emulated tier. What the program binds itself
+ * later (mbind) overrides ours: we never ask twice. */
+#include <errno.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+
+#include "base/guard.h"
+#include "runtime/internal.h"
+#include "service/heap/heap.h"
+#include "service/maps.h"
+#include "sys/log.h"
+#include "sys/os.h"
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+static bool steerable(size_t len, int flags)
+{
+    int kind = MAP_PRIVATE | MAP_ANONYMOUS;
+    int not_ours = MAP_STACK | MAP_GROWSDOWN | MAP_HUGETLB;
+    return (flags & kind) == kind && !(flags & (MAP_SHARED | not_ours)) &&
+           len >= hy_config.set.mmap_min &&
+           (hy_machine.backend == HY_PM_NODE || hy_machine.backend == HY_PM_EMULATED);
+}
+
+/* Tier for a new mapping; what was charged for it goes to ret_charged. A mapping
+ * without access is a reservation: it is charged as it fills (maps_measure). */
+static enum hy_tier choose(size_t len, int prot, size_t *ret_charged)
+{
+    enum hy_tier first = heap_favour(), other = first == HY_DRAM ? HY_PM : HY_DRAM;
+    *ret_charged = 0;
+    if (prot == PROT_NONE)
+        return first;
+    *ret_charged = len;
+    if (policy_charge(first, len, false))
+        return first;
+    if (policy_charge(other, len, false))
+        return other;
+    (void)policy_charge(HY_DRAM, len, true);
+    return HY_DRAM;
+}
+
+static void place(void *p, size_t len, int prot)
+{
+    static bool told;
+    size_t charged;
+    const struct runtime_machine *m = &hy_machine;
+
+    len = hy_align_up(len, HY_PAGE);
+    if (m->backend == HY_PM_NODE && os_has_foreign_mempolicy()) {
+        if (!__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+            log_info("a thread has a NUMA policy of its own: its mappings are left alone");
+        return;
+    }
+    enum hy_tier t = choose(len, prot, &charged);
+    if (m->backend == HY_PM_NODE) {
+        uint64_t mask = t == HY_PM ? m->pm_mask : m->pin_dram ? m->dram_mask : 0;
+        if (mask)
+            (void)os_prefer_nodes(p, len, mask);
+    }
+    maps_add(p, len, t, charged);
+}
+
+static bool active(void)
+{
+    return runtime_state() == HY_STEERING && !hy_guarded();
+}
+
+void *runtime_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
+{
+    void *p = next_map()->mmap(addr, len, prot, flags, fd, off);
+    if (p == MAP_FAILED)
+        return p;
+    int saved = errno;
+    if (active()) {
+        if ((flags & MAP_FIXED) && !(flags & MAP_FIXED_NOREPLACE))
+            maps_remove(p, len);
+        if (steerable(len, flags))
+            place(p, len, prot);
+    } else if (flags & MAP_ANONYMOUS) {
+        watch_note(len);
+    }
+    errno = saved;
+    return p;
+}
+
+int runtime_munmap(void *addr, size_t len)
+{
+    /* Told before it happens: afterwards another thread may own the address. */
+    if (maps_any() && ((uintptr_t)addr & (HY_PAGE - 1)) == 0 && len)
+        maps_remove(addr, len);
+    return next_map()->munmap(addr, len);
+}
+
+void *runtime_mremap(void *old, size_t old_len, size_t new_len, int flags, void *new_addr)
+{
+    enum hy_tier t;
+    bool tracked = maps_any() && maps_find(old, &t);
+    void *p = next_map()->mremap(old, old_len, new_len, flags, new_addr);
+    if (p == MAP_FAILED)
+        return p;
+    int saved = errno;
+    if (flags & MREMAP_FIXED)
+        maps_remove(p, new_len);
+    if (tracked) {
+        if (old_len)
+            maps_remove(old, old_len);
+        size_t len = hy_align_up(new_len, HY_PAGE);
+        (void)policy_charge(t, len, true);
+        maps_add(p, len, t, len);
+    }
+    errno = saved;
+    return p;
+}

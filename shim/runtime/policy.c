@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Algorithm 1 at work (papers/DIGEST.md, 004): every run of pages asks here
+ * whether its tier may hold it. What is charged stays below this process's
+ * limit and, through the registry, below the budget that all share. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "decide/placement.h"
+#include "runtime/internal.h"
+#include "service/heap/heap.h"
+#include "sys/log.h"
+#include "sys/os.h"
+
+static struct {
+    enum hy_policy policy;
+    uint8_t cls;
+    uint64_t limit[HY_TIERS];
+    uint64_t used[HY_TIERS], peak[HY_TIERS], refused[HY_TIERS];
+    uint64_t forced_bytes;
+    uint64_t inherited; /* DRAM shared with the process that forked us */
+    uint64_t claimed;   /* of the shared budget, >= used - inherited */
+    uint64_t lease;     /* claims are made in steps of this */
+    uint64_t shared;    /* the budget of all */
+    uint64_t wish, asked;
+    uint64_t last_refusal_ns;
+    bool closed[HY_TIERS]; /* turned somebody away since it last had room */
+    enum { REG_NOT_YET, REG_JOINED, REG_NONE } reg_state; /* written under lock */
+    struct registry *reg;
+    char reg_path[HY_PATH_MAX], reg_error[96];
+    struct registry_view view; /* under lock */
+    struct place_machine machine;
+} pol;
+
+/* Registry claims and what follows from them. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+#define ALONE (UINT64_MAX / 2) /* claimed: without a registry, nobody need be asked */
+#define WISH_HOLD_NS (5ull * 1000000000) /* a wish outlives its last refusal by this */
+
+static uint64_t get(const uint64_t *p)
+{
+    return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+static void put(uint64_t *p, uint64_t v)
+{
+    __atomic_store_n(p, v, __ATOMIC_RELAXED);
+}
+
+static void note_peak(enum hy_tier t, uint64_t now)
+{
+    uint64_t peak = get(&pol.peak[t]);
+    while (now > peak && !__atomic_compare_exchange_n(&pol.peak[t], &peak, now, true,
+                                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
+static bool yielding(void)
+{
+    return pol.policy == HY_POLICY_AUTO && pol.cls == HY_CLASS_CPU && get(&pol.asked) > 0;
+}
+
+/* --- the registry ------------------------------------------------------------- */
+
+static const char *registry_problem(int e)
+{
+    switch (e) {
+    case -EPROTO:
+        return "it is no registry, or of another version";
+    case -ENOSPC:
+        return "all its slots are taken";
+    default:
+        return os_error_name(e);
+    }
+}
+
+static void join_locked(void)
+{
+    if (pol.reg_state != REG_NOT_YET)
+        return;
+    pol.reg_state = REG_NONE;
+    put(&pol.claimed, ALONE);
+    if (!pol.reg_path[0])
+        return;
+    int e = pol.reg ? 0 : registry_open(pol.reg_path, pol.shared, &pol.reg);
+    if (e == 0)
+        e = registry_join(pol.reg, (enum hy_class)pol.cls);
+    if (e == 0) {
+        pol.reg_state = REG_JOINED;
+        put(&pol.claimed, 0);
+        registry_read(pol.reg, &pol.view);
+        if (pol.view.dram_budget != pol.shared) {
+            log_info("the registry's DRAM budget is %llu MiB; it goes for all",
+                     (unsigned long long)(pol.view.dram_budget >> 20));
+            pol.shared = pol.view.dram_budget;
+        }
+        return;
+    }
+    (void)snprintf(pol.reg_error, sizeof(pol.reg_error), "%s", registry_problem(e));
+    log_warn("registry %s cannot be used (%s); this process places memory on its own",
+             pol.reg_path, registry_problem(e));
+}
+
+static unsigned read_machine_locked(void)
+{
+    unsigned self = 0;
+    registry_read(pol.reg, &pol.view);
+    pol.machine.dram_budget = pol.view.dram_budget;
+    pol.machine.n_apps = HY_MIN(pol.view.n, PLACE_MAX_APPS);
+    for (unsigned i = 0; i < pol.machine.n_apps; i++) {
+        const struct registry_entry *e = &pol.view.entry[i];
+        pol.machine.app[i] = (struct place_app){.cls = e->cls, .dram_bytes = e->dram_bytes,
+                                                .pm_bytes = e->pm_bytes,
+                                                .wish_bytes = e->wish_bytes};
+        if (e->is_self)
+            self = i;
+    }
+    return self;
+}
+
+static void publish_locked(void)
+{
+    registry_publish(pol.reg, (enum hy_class)pol.cls, get(&pol.used[HY_PM]), get(&pol.wish),
+                     get(&pol.asked), 0);
+}
+
+/* The budget is used up: may this program wish for DRAM of others? */
+static void refused_locked(uint64_t bytes)
+{
+    unsigned self = read_machine_locked();
+    struct place_decision d = placement_decide(&pol.machine, self, bytes);
+    pol.last_refusal_ns = os_now_ns();
+    if (d.wish_bytes > get(&pol.wish)) {
+        put(&pol.wish, d.wish_bytes);
+        publish_locked();
+    }
+}
+
+/* Make the claim cover `total` bytes of DRAM; false if the others leave too little. */
+static bool cover(uint64_t total, uint64_t bytes)
+{
+    uint64_t need = total > pol.inherited ? total - pol.inherited : 0;
+    if (HY_LIKELY(need <= get(&pol.claimed)))
+        return true;
+    bool ok = true;
+    pthread_mutex_lock(&lock);
+    join_locked();
+    uint64_t have = get(&pol.claimed);
+    if (pol.reg_state == REG_JOINED && need > have) {
+        uint64_t step = hy_align_up(need - have, pol.lease);
+        if (registry_claim_dram(pol.reg, step) == 0)
+            put(&pol.claimed, have + step);
+        else if (registry_claim_dram(pol.reg, need - have) == 0)
+            put(&pol.claimed, need);
+        else
+            ok = false;
+        if (!ok && pol.policy == HY_POLICY_AUTO)
+            refused_locked(bytes);
+    }
+    pthread_mutex_unlock(&lock);
+    return ok;
+}
+
+static void give_back_locked(void)
+{
+    uint64_t used = get(&pol.used[HY_DRAM]), have = get(&pol.claimed);
+    uint64_t need = used > pol.inherited ? used - pol.inherited : 0;
+    if (pol.reg_state != REG_JOINED || have <= need)
+        return;
+    put(&pol.claimed, need);
+    registry_return_dram(pol.reg, have - need);
+}
+
+/* --- what the heaps and mappings ask --------------------------------------------- */
+
+bool policy_charge(enum hy_tier t, size_t bytes, bool force)
+{
+    uint64_t now = __atomic_add_fetch(&pol.used[t], bytes, __ATOMIC_RELAXED);
+    bool ok = now <= pol.limit[t];
+
+    if (t == HY_DRAM && pol.policy == HY_POLICY_DRAM)
+        ok = true; /* all on DRAM; the others are told all the same */
+    else if (t == HY_DRAM && ok)
+        ok = !yielding();
+    if (t == HY_DRAM && ok && !cover(now, bytes))
+        ok = pol.policy == HY_POLICY_DRAM;
+    if (!ok && force) {
+        __atomic_add_fetch(&pol.forced_bytes, bytes, __ATOMIC_RELAXED);
+        ok = true;
+    }
+    if (ok) {
+        note_peak(t, now);
+        return true;
+    }
+    __atomic_sub_fetch(&pol.used[t], bytes, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&pol.refused[t], 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&pol.closed[t], true, __ATOMIC_RELAXED);
+    return false;
+}
+
+void policy_discharge(enum hy_tier t, size_t bytes)
+{
+    uint64_t used = get(&pol.used[t]);
+    uint64_t less;
+    do
+        less = used > bytes ? used - bytes : 0;
+    while (!__atomic_compare_exchange_n(&pol.used[t], &used, less, true, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED));
+    uint64_t claimed = get(&pol.claimed);
+    if (t == HY_DRAM && claimed != ALONE && claimed > less + 4 * pol.lease) {
+        pthread_mutex_lock(&lock);
+        give_back_locked();
+        pthread_mutex_unlock(&lock);
+    }
+    if (__atomic_load_n(&pol.closed[t], __ATOMIC_RELAXED) && less < pol.limit[t]) {
+        __atomic_store_n(&pol.closed[t], false, __ATOMIC_RELAXED);
+        heap_reopen(t);
+    }
+}
+
+void policy_account(enum hy_tier t, int64_t delta)
+{
+    if (delta > 0)
+        (void)policy_charge(t, (size_t)delta, true);
+    else
+        policy_discharge(t, (size_t)-delta);
+}
+
+bool policy_set_dram_used(uint64_t bytes)
+{
+    put(&pol.used[HY_DRAM], bytes);
+    note_peak(HY_DRAM, bytes);
+    bool ok = bytes <= pol.limit[HY_DRAM] && !yielding() && cover(bytes, 0);
+    return ok || pol.policy == HY_POLICY_DRAM;
+}
+
+/* --- once a second, by the control thread ------------------------------------------ */
+
+static void set_favour(enum hy_tier t)
+{
+    if (t != heap_favour()) {
+        log_info("new memory goes to %s first", hy_tier_name(t));
+        heap_set_favour(t);
+    }
+}
+
+void policy_tick(void)
+{
+    bool joined;
+    pthread_mutex_lock(&lock);
+    joined = pol.reg_state == REG_JOINED;
+    if (joined) {
+        unsigned self = read_machine_locked();
+        if (!registry_joined(pol.reg)) /* our slot was lost: take a new one */
+            pol.reg_state = REG_NOT_YET;
+        put(&pol.asked, placement_asked_of(&pol.machine, self));
+        if (os_now_ns() - pol.last_refusal_ns > WISH_HOLD_NS)
+            put(&pol.wish, 0);
+        give_back_locked();
+        publish_locked();
+    }
+    pthread_mutex_unlock(&lock);
+
+    if (yielding()) {
+        set_favour(HY_PM);
+        heap_trim(HY_DRAM);
+    } else {
+        set_favour(pol.policy == HY_POLICY_PM ? HY_PM : HY_DRAM);
+        if (__atomic_exchange_n(&pol.closed[HY_DRAM], false, __ATOMIC_RELAXED))
+            heap_reopen(HY_DRAM); /* others may have left */
+    }
+}
+
+/* --- life cycle ------------------------------------------------------------------------ */
+
+void policy_init(const struct hy_settings *s, const struct runtime_machine *m)
+{
+    pol.policy = s->policy;
+    pol.cls = (uint8_t)settings_class();
+    pol.limit[HY_DRAM] = HY_MIN(hy_amount_bytes(s->dram, m->dram_bytes), m->dram_bytes);
+    pol.limit[HY_PM] = m->pm_bytes;
+    pol.shared = hy_amount_bytes(s->dram_shared, m->dram_bytes);
+    pol.lease = HY_MIN(HY_MAX(pol.shared / 64, (uint64_t)HEAP_GRANULE), 16 * HY_MIB);
+    pol.lease &= ~(uint64_t)(HEAP_GRANULE - 1);
+    pol.lease = 1ull << (63 - __builtin_clzll(pol.lease)); /* hy_align_up wants a power of two */
+    if (strcmp(s->registry, "auto") == 0)
+        registry_default_path(pol.reg_path, sizeof(pol.reg_path));
+    else if (strcmp(s->registry, "none") != 0)
+        (void)snprintf(pol.reg_path, sizeof(pol.reg_path), "%s", s->registry);
+}
+
+void policy_get(struct policy_view *ret)
+{
+    memset(ret, 0, sizeof(*ret));
+    ret->policy = pol.policy;
+    ret->cls = (enum hy_class)pol.cls;
+    ret->favour = heap_favour();
+    for (int t = 0; t < HY_TIERS; t++) {
+        ret->used[t] = get(&pol.used[t]);
+        ret->limit[t] = pol.limit[t];
+        ret->peak[t] = get(&pol.peak[t]);
+        ret->refused[t] = get(&pol.refused[t]);
+    }
+    ret->forced_bytes = get(&pol.forced_bytes);
+    ret->wish = get(&pol.wish);
+    ret->asked = get(&pol.asked);
+    ret->claimed = get(&pol.claimed);
+    ret->dram_shared = pol.shared;
+    ret->in_registry = pol.reg_state == REG_JOINED;
+    memcpy(ret->registry, pol.reg_path, sizeof(ret->registry));
+    memcpy(ret->registry_error, pol.reg_error, sizeof(ret->registry_error));
+}
+
+void policy_leave(void)
+{
+    pthread_mutex_lock(&lock);
+    if (pol.reg_state == REG_JOINED)
+        registry_leave(pol.reg);
+    pol.reg_state = REG_NONE;
+    put(&pol.claimed, ALONE);
+    pthread_mutex_unlock(&lock);
+}
+
+void policy_prefork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void policy_postfork(bool child)
+{
+    if (child) {
+        /* The child shares these pages until one of them writes: they count
+         * once, with the parent. */
+        pol.inherited = get(&pol.used[HY_DRAM]);
+        put(&pol.claimed, 0);
+        put(&pol.wish, 0);
+        put(&pol.asked, 0);
+        if (pol.reg)
+            registry_after_fork_child(pol.reg);
+        if (pol.reg_state == REG_JOINED)
+            pol.reg_state = REG_NOT_YET;
+    }
+    pthread_mutex_unlock(&lock);
+}

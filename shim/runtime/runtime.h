@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * The runtime wires the services to each other and has the states of the
+ * library. The hooks see only this: a table of allocation functions that is
+ * swapped as a whole, and the mapping calls. */
+#ifndef HYBRID_RUNTIME_RUNTIME_H
+#define HYBRID_RUNTIME_RUNTIME_H
+
+#include <sys/types.h>
+
+#include "base/types.h"
+#include "sys/next.h"
+
+/* Transitions go downwards only.
+ *   BOOT      before the constructor: the next allocator serves
+ *   PASSIVE   nothing to do in this process, for good
+ *   WATCH     the next allocator serves; growth is watched (HYBRID_START)
+ *   ENGAGING  the control thread loads memkind and makes the heaps
+ *   STEERING  the heaps serve
+ *   ENDED     our destructor has run; the heaps go on serving */
+enum hy_state { HY_BOOT, HY_PASSIVE, HY_WATCH, HY_ENGAGING, HY_STEERING, HY_ENDED };
+
+extern const struct alloc_ops *hy_ops; /* never NULL; read with runtime_ops() */
+
+static inline const struct alloc_ops *runtime_ops(void)
+{
+    return __atomic_load_n(&hy_ops, __ATOMIC_ACQUIRE);
+}
+
+enum hy_state runtime_state(void);
+const char *runtime_state_name(enum hy_state s);
+
+/* As the libc's functions of the same names. */
+void *runtime_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
+int runtime_munmap(void *addr, size_t len);
+void *runtime_mremap(void *old, size_t old_len, size_t new_len, int flags, void *new_addr);
+
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Environment and profile, read once. What is wrong is told here, one line
+ * each; under HYBRID_STRICT=1 the constructor ends the program for it. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/internal.h"
+#include "service/sites.h"
+#include "sys/env.h"
+#include "sys/log.h"
+#include "sys/os.h"
+
+struct runtime_config hy_config;
+
+static struct profile_site profile_sites[PROFILE_MAX_SITES];
+
+static void told(void *ctx, const char *message)
+{
+    (void)ctx;
+    hy_config.errors++;
+    log_warn("%s", message);
+}
+
+/* Hints of options_check are told but are no errors. */
+static void hint(void *ctx, const char *message)
+{
+    (void)ctx;
+    log_warn("%s", message);
+}
+
+void settings_error(const char *fmt, ...)
+{
+    char line[512];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    told(NULL, line);
+}
+
+static void take_variable(const char *name, size_t len, const char *value, void *ctx)
+{
+    enum hy_opt_id id = options_by_env(name, len);
+    *(bool *)ctx = true;
+    if (id == OPT_COUNT)
+        options_unknown_env(name, len, hint, NULL);
+    else
+        (void)options_set(&hy_config.set, id, value, HY_FROM_ENV, told, NULL);
+}
+
+/* --- the profile ---------------------------------------------------------------- */
+
+static struct {
+    char exe[HY_PATH_MAX], args[HY_PATH_MAX];
+    uint8_t build_id[BUILD_ID_MAX];
+    struct profile_subject who;
+} self;
+
+static void describe_self(void)
+{
+    size_t len = 0;
+    if (os_exe_path(self.exe, sizeof(self.exe)))
+        self.exe[0] = '\0';
+    if (os_read_file("/proc/self/cmdline", self.args, sizeof(self.args), &len))
+        len = 0;
+    for (size_t i = 0; i + 1 < len; i++)
+        if (self.args[i] == '\0')
+            self.args[i] = ' ';
+    self.who = (struct profile_subject){
+        .exe_path = self.exe,
+        .args = self.args,
+        .build_id = self.build_id,
+        .build_id_len = sites_exe_build_id(self.build_id),
+    };
+}
+
+/* 0 when the file was there and is a profile. */
+static int read_profile(const char *file, bool complain)
+{
+    const void *text;
+    size_t len;
+    int e = os_map_file_ro(file, PROFILE_MAX_BYTES, &text, &len);
+    if (e) {
+        if (complain)
+            settings_error("profile %s cannot be read (%s); going on without it", file,
+                           os_error_name(e));
+        return e;
+    }
+    hy_config.profile.sites = profile_sites;
+    e = profile_parse(text, len, file, &hy_config.profile, told, NULL);
+    if (text)
+        os_unmap((void *)text, len);
+    if (e == 0)
+        (void)snprintf(hy_config.profile_file, sizeof(hy_config.profile_file), "%s", file);
+    return e;
+}
+
+static int find_in_path(const char *name, char *file, size_t cap)
+{
+    const char *dir = hy_config.set.profile_path;
+    while (*dir) {
+        size_t n = strcspn(dir, ":");
+        const void *text;
+        size_t len;
+        if (n && snprintf(file, cap, "%.*s/%s.ini", (int)n, dir, name) < (int)cap &&
+            os_map_file_ro(file, PROFILE_MAX_BYTES, &text, &len) != -ENOENT) {
+            if (text)
+                os_unmap((void *)text, len);
+            return 0;
+        }
+        dir += n + (dir[n] == ':');
+    }
+    return -1;
+}
+
+static void load_profile(void)
+{
+    char file[HY_PATH_MAX];
+    const char *name = hy_config.set.profile;
+
+    if (strchr(name, '/')) {
+        (void)snprintf(file, sizeof(file), "%s", name);
+    } else if (find_in_path(name, file, sizeof(file))) {
+        settings_error("HYBRID_PROFILE=%s: there is no %s.ini in %s; going on without a profile",
+                       name, name, hy_config.set.profile_path);
+        return;
+    }
+    if (read_profile(file, true))
+        return;
+    describe_self();
+    switch (profile_matches(&hy_config.profile, &self.who)) {
+    case PROFILE_OTHER_PROGRAM:
+        log_info("profile %s is for another program; not used", file);
+        hy_config.profile.n_sites = 0;
+        return;
+    case PROFILE_OTHER_BUILD:
+        log_warn("profile %s was made of another build of this program; its call sites are used "
+                 "only where they still fit", file);
+        break;
+    case PROFILE_FITS:
+        break;
+    }
+    hy_config.have_profile = true;
+    for (unsigned i = 0; i < hy_config.profile.n_options; i++)
+        (void)options_set(&hy_config.set, hy_config.profile.option[i].id,
+                          hy_config.profile.option[i].value, HY_FROM_PROFILE, told, NULL);
+}
+
+enum hy_class settings_class(void)
+{
+    if (hy_config.set.cls != HY_CLASS_UNKNOWN)
+        return hy_config.set.cls;
+    return hy_config.have_profile ? hy_config.profile.cls : HY_CLASS_UNKNOWN;
+}
+
+bool settings_load(void)
+{
+    bool any = false;
+    options_defaults(&hy_config.set);
+    env_each("HYBRID_", take_variable, &any);
+    log_set_verbose(hy_config.set.verbose);
+    if (hy_config.set.profile[0])
+        load_profile();
+    if (any)
+        hy_config.errors += (unsigned)options_check(&hy_config.set, hint, NULL);
+    return any;
+}
+
+void settings_echo(void)
+{
+    static const char *const from[] = {"default", "profile", "environment"};
+    char value[HY_PATH_MAX];
+    if (hy_config.set.verbose < 1)
+        return;
+    for (int id = 0; id < OPT_COUNT; id++) {
+        options_format(&hy_config.set, (enum hy_opt_id)id, value, sizeof(value));
+        log_info("%s=%s (%s)", options_info((enum hy_opt_id)id)->env, value,
+                 from[hy_config.set.source[id]]);
+    }
+    if (hy_config.profile_file[0])
+        log_info("profile %s: %u call sites%s", hy_config.profile_file, hy_config.profile.n_sites,
+                 hy_config.have_profile ? "" : ", not for this program");
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Before the heaps: the next allocator serves, and a count of bytes tells when
+ * a look at the resident set is due. A process that never grows pays a
+ * subtraction for each allocation. */
+#include "base/guard.h"
+#include "runtime/internal.h"
+#include "sys/os.h"
+
+#define STEP ((int64_t)256 << 10) /* a thread reports after so many bytes */
+
+static __thread int64_t left __attribute__((tls_model("initial-exec"))) = STEP;
+static uint64_t counted, next_look;
+
+/* The resident set cannot have passed the threshold before so many more bytes
+ * were allocated: look again only then. */
+static HY_COLD void look(uint64_t now)
+{
+    uint64_t rss = os_rss_bytes();
+    if (rss >= hy_config.set.start)
+        control_engage();
+    else
+        __atomic_store_n(&next_look, now + (hy_config.set.start - rss) / 2 + STEP,
+                         __ATOMIC_RELAXED);
+}
+
+static HY_COLD void step(void)
+{
+    uint64_t bytes = (uint64_t)(STEP - left);
+    left = STEP;
+    uint64_t now = __atomic_add_fetch(&counted, bytes, __ATOMIC_RELAXED);
+    if (now >= __atomic_load_n(&next_look, __ATOMIC_RELAXED) && !hy_guarded() &&
+        runtime_state() == HY_WATCH)
+        look(now);
+}
+
+static inline void note(size_t n)
+{
+    if (HY_UNLIKELY((left -= (int64_t)HY_MIN(n, (size_t)1 << 40)) < 0))
+        step();
+}
+
+void watch_note(size_t bytes)
+{
+    if (runtime_state() == HY_WATCH)
+        note(bytes);
+}
+
+static void *watch_malloc(size_t n)
+{
+    note(n);
+    return next_alloc()->malloc(n);
+}
+
+static void watch_free(void *p)
+{
+    next_alloc()->free(p);
+}
+
+static void *watch_calloc(size_t count, size_t size)
+{
+    note(count <= (size_t)1 << 32 && size <= (size_t)1 << 31 ? count * size : 0);
+    return next_alloc()->calloc(count, size);
+}
+
+static void *watch_realloc(void *p, size_t n)
+{
+    note(n);
+    return next_alloc()->realloc(p, n);
+}
+
+static void *watch_memalign(size_t align, size_t n)
+{
+    note(n);
+    return next_alloc()->memalign(align, n);
+}
+
+static size_t watch_usable_size(void *p)
+{
+    return next_alloc()->usable_size(p);
+}
+
+const struct alloc_ops watch_ops = {watch_malloc,  watch_free,     watch_calloc,
+                                    watch_realloc, watch_memalign, watch_usable_size};

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "service/supply.h"
+
+#include <errno.h>
+#include <memkind.h>
+#include <string.h>
+
+#include "base/guard.h"
+#include "sys/dl.h"
+#include "sys/log.h"
+#include "sys/os.h"
+
+#define GRANULE ((size_t)1 << 16)
+#define SEGMENT_MIN (64 * HY_MIB)
+/* memkind makes 4 * CPUs arenas (a power of two) in every kind, each of which
+ * takes 2 MiB of the range for itself; leave twice that. */
+#define ARENA_BYTES (2 * HY_MIB)
+#define ARENAS_PER_CPU 4
+
+struct chunk {
+    char *base;
+    size_t bytes;
+    bool shared; /* pages of the file, shared: to be made private before fork */
+};
+
+struct tier_supply {
+    char *base;
+    size_t bytes;
+    size_t opened; /* of the range, by segments */
+    struct supply_backing backing;
+    memkind_t kind;  /* of the newest segment */
+    char *seg_base;
+    size_t seg_bytes;
+    int fd;          /* backing file, -1 not open */
+    struct os_file_id fd_id; /* the program may close our fd and reuse its number */
+    bool dir_failed;
+    struct chunk *chunk; /* all that was taken */
+    size_t n_chunks, cap_chunks;
+};
+
+static struct tier_supply supply[HY_TIERS];
+static bool closed;
+
+static struct {
+    int (*create_fixed)(void *, size_t, memkind_t *);
+    int (*posix_memalign)(memkind_t, void **, size_t, size_t);
+    void (*free)(memkind_t, void *);
+} mk;
+
+int supply_load(char *err, size_t err_cap)
+{
+    void *h = dl_open_private("libmemkind.so.0", err, err_cap);
+    if (!h)
+        return -ENOENT;
+    mk.create_fixed = (int (*)(void *, size_t, memkind_t *))dl_symbol(h, "memkind_create_fixed");
+    mk.posix_memalign =
+        (int (*)(memkind_t, void **, size_t, size_t))dl_symbol(h, "memkind_posix_memalign");
+    mk.free = (void (*)(memkind_t, void *))dl_symbol(h, "memkind_free");
+    if (mk.create_fixed && mk.posix_memalign && mk.free)
+        return 0;
+    if (err_cap) {
+        static const char text[] = "libmemkind lacks memkind_create_fixed (1.13 or newer is needed)";
+        size_t n = HY_MIN(sizeof(text) - 1, err_cap - 1);
+        memcpy(err, text, n);
+        err[n] = '\0';
+    }
+    return -ENOSYS;
+}
+
+void supply_open(enum hy_tier t, void *base, size_t bytes, const struct supply_backing *b)
+{
+    supply[t] = (struct tier_supply){.base = base, .bytes = bytes, .backing = *b, .fd = -1};
+}
+
+static size_t kind_overhead(void)
+{
+    size_t arenas = 1;
+    while (arenas < (size_t)os_cpu_count() * ARENAS_PER_CPU)
+        arenas *= 2;
+    return arenas * ARENA_BYTES;
+}
+
+/* Segments double, so that few kinds are needed (memkind's arenas are limited),
+ * and no more than twice what is used is ever accessible. */
+static bool open_segment(struct tier_supply *s, size_t bytes)
+{
+    size_t overhead = kind_overhead();
+    size_t want = HY_MAX(HY_MAX((size_t)SEGMENT_MIN, 2 * overhead), s->opened);
+    want = hy_align_up(HY_MAX(want, bytes + overhead + bytes / 4 + 4 * HY_MIB), 2 * HY_MIB);
+    size_t left = s->bytes - s->opened;
+    if (want > left)
+        want = left;
+    if (want < bytes + overhead)
+        return false;
+
+    char *base = s->base + s->opened;
+    if (os_commit(base, want))
+        return false;
+    if (s->backing.nodes)
+        (void)os_prefer_nodes(base, want, s->backing.nodes);
+    s->opened += want; /* also when the kind fails: its pages may be touched */
+    memkind_t kind = NULL;
+    if (mk.create_fixed(base, want, &kind))
+        return false;
+    s->kind = kind;
+    s->seg_base = base;
+    s->seg_bytes = want;
+    return true;
+}
+
+static void *from_kind(struct tier_supply *s, size_t bytes)
+{
+    void *p = NULL;
+    if (!s->kind || bytes > s->seg_bytes || mk.posix_memalign(s->kind, &p, GRANULE, bytes) || !p)
+        return NULL;
+    /* In a thread whose jemalloc state is gone, memkind serves any kind from
+     * its default arena: never trust the kind, check the address. */
+    if ((uintptr_t)p - (uintptr_t)s->seg_base >= s->seg_bytes) {
+        mk.free(NULL, p);
+        return NULL;
+    }
+    return p;
+}
+
+static bool grow_chunk_table(struct tier_supply *s)
+{
+    size_t cap = s->cap_chunks ? s->cap_chunks * 2 : HY_PAGE / sizeof(struct chunk);
+    void *m;
+    if (s->n_chunks < s->cap_chunks)
+        return true;
+    if (os_map_anon(cap * sizeof(struct chunk), &m))
+        return false;
+    /* The old table stays mapped: reports may be reading it. */
+    if (s->cap_chunks)
+        memcpy(m, s->chunk, s->n_chunks * sizeof(struct chunk));
+    __atomic_store_n(&s->chunk, (struct chunk *)m, __ATOMIC_RELEASE);
+    s->cap_chunks = cap;
+    return true;
+}
+
+static bool fd_is_ours(const struct tier_supply *s)
+{
+    struct os_file_id now;
+    return s->fd >= 0 && os_file_id(s->fd, &now) == 0 && now.dev == s->fd_id.dev &&
+           now.ino == s->fd_id.ino;
+}
+
+static bool open_file(struct tier_supply *s)
+{
+    if (fd_is_ours(s))
+        return true;
+    int e = s->dir_failed ? -ENOENT : os_temp_file(s->backing.dir, s->bytes, &s->fd);
+    if (e == 0 && (e = os_file_id(s->fd, &s->fd_id)) == 0)
+        return true;
+    if (!s->dir_failed)
+        log_warn("HYBRID_PM=file:%s: no file can be made there (%s); using DRAM instead",
+                 s->backing.dir, os_error_name(e));
+    s->dir_failed = true;
+    s->fd = -1;
+    return false;
+}
+
+/* Lay pages of the tier's file over a chunk. Blocks are reserved first: a store
+ * into a hole of a full file system would be SIGBUS. */
+static bool put_on_file(struct tier_supply *s, char *base, size_t bytes)
+{
+    uint64_t off = (uint64_t)(base - s->base);
+    if (!open_file(s))
+        return false;
+    if (os_file_allocate(s->fd, off, bytes))
+        return false;
+    if (os_map_fd_fixed(base, bytes, s->fd, off, true) == 0)
+        return true;
+    (void)os_file_punch(s->fd, off, bytes);
+    return false;
+}
+
+static void *take(struct tier_supply *s, size_t bytes)
+{
+    if (!grow_chunk_table(s))
+        return NULL;
+    char *p = from_kind(s, bytes);
+    if (!p && open_segment(s, bytes))
+        p = from_kind(s, bytes);
+    if (!p)
+        return NULL;
+    if (s->backing.dir && !put_on_file(s, p, bytes)) {
+        mk.free(s->kind, p);
+        return NULL;
+    }
+    s->chunk[s->n_chunks] = (struct chunk){p, bytes, s->backing.dir != NULL};
+    __atomic_store_n(&s->n_chunks, s->n_chunks + 1, __ATOMIC_RELEASE);
+    return p;
+}
+
+void *supply_take(enum hy_tier t, size_t bytes)
+{
+    if (__atomic_load_n(&closed, __ATOMIC_ACQUIRE) || !mk.create_fixed || !supply[t].bytes)
+        return NULL;
+    hy_guard_enter();
+    void *p = take(&supply[t], bytes);
+    hy_guard_leave();
+    return p;
+}
+
+int supply_purge(enum hy_tier t, void *base, size_t bytes)
+{
+    /* Blocks of a file stay reserved: who stores into them later must not meet
+     * a full file system. */
+    if (supply[t].backing.dir)
+        return -EOPNOTSUPP;
+    return os_purge(base, bytes);
+}
+
+void supply_close(void)
+{
+    __atomic_store_n(&closed, true, __ATOMIC_RELEASE);
+}
+
+uint64_t supply_resident_bytes(enum hy_tier t)
+{
+    uint64_t pages = 0;
+    size_t n = __atomic_load_n(&supply[t].n_chunks, __ATOMIC_ACQUIRE);
+    const struct chunk *c = __atomic_load_n(&supply[t].chunk, __ATOMIC_ACQUIRE);
+    for (size_t i = 0; i < n; i++) {
+        size_t here = 0;
+        if (os_resident_pages(c[i].base, c[i].bytes, &here) == 0)
+            pages += here;
+    }
+    return pages * HY_PAGE;
+}
+
+uint64_t supply_private_bytes(enum hy_tier t)
+{
+    uint64_t bytes = 0;
+    if (supply[t].backing.dir)
+        for (size_t i = 0; i < supply[t].n_chunks; i++)
+            if (!supply[t].chunk[i].shared)
+                bytes += supply[t].chunk[i].bytes;
+    return bytes;
+}
+
+/* A chunk becomes a private view of its file; where the program has closed our
+ * descriptor, a copy (other threads' stores during it may be lost: said). */
+static void make_private(struct tier_supply *s, struct chunk *c, bool have_fd)
+{
+    static bool told;
+    int e = have_fd ? os_map_fd_fixed(c->base, c->bytes, s->fd, (uint64_t)(c->base - s->base), false)
+                    : os_copy_to_anon(c->base, c->bytes);
+    if (e)
+        log_warn_once(&told, "fork: memory at %p stays shared with the child (%s)",
+                      (void *)c->base, os_error_name(e));
+    else if (!have_fd && !os_single_threaded())
+        log_warn_once(&told, "fork: the program closed the file behind HYBRID_PM=file:%s; "
+                             "copied its pages while threads run", s->backing.dir);
+    c->shared = e != 0;
+}
+
+void supply_prefork(void)
+{
+    for (int t = 0; t < HY_TIERS; t++) {
+        struct tier_supply *s = &supply[t];
+        bool have_fd = s->backing.dir && fd_is_ours(s);
+        for (size_t i = 0; s->backing.dir && i < s->n_chunks; i++)
+            if (s->chunk[i].shared)
+                make_private(s, &s->chunk[i], have_fd);
+    }
+}
+
+void supply_postfork_child(void)
+{
+    for (int t = 0; t < HY_TIERS; t++)
+        if (supply[t].fd >= 0) {
+            if (fd_is_ours(&supply[t]))
+                os_close(supply[t].fd);
+            supply[t].fd = -1;
+        }
+}

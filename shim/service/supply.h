@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Memory for the heaps, from memkind. Each tier's part of the reserved range is
+ * opened in segments, as it fills; a segment is one memkind fixed kind with the
+ * tier's placement (a NUMA policy, or pages of a file). The only user of
+ * memkind.h. Calls come under a heap's pages lock, one at a time per tier. */
+#ifndef HYBRID_SERVICE_SUPPLY_H
+#define HYBRID_SERVICE_SUPPLY_H
+
+#include "base/types.h"
+
+struct supply_backing {
+    uint64_t nodes;  /* prefer these NUMA nodes; 0: the kernel's default */
+    const char *dir; /* pages of an unlinked file in this directory; NULL: anonymous */
+};
+
+/* Open libmemkind. Not from malloc. 0 or -errno with a reason. */
+int supply_load(char *err, size_t err_cap);
+/* [base, base+bytes) belongs to the tier from now on; `dir` must stay valid. */
+void supply_open(enum hy_tier t, void *base, size_t bytes, const struct supply_backing *b);
+
+/* struct heap_host's take and purge. */
+void *supply_take(enum hy_tier t, size_t bytes);
+int supply_purge(enum hy_tier t, void *base, size_t bytes);
+
+/* No call into memkind from here on: its destructor is about to run, and what
+ * was taken stays valid after it (memkind never unmaps a fixed range). */
+void supply_close(void);
+
+/* Bytes in memory of what was taken (a walk; not for hot paths). */
+uint64_t supply_resident_bytes(enum hy_tier t);
+/* Bytes of a file tier that fork has made private: their next writes go to DRAM. */
+uint64_t supply_private_bytes(enum hy_tier t);
+
+/* fork. Before it, chunks that are shared file pages become private views of
+ * the same file, so that parent and child keep what was there and see none of
+ * each other's later writes; the child gets a file of its own. */
+void supply_prefork(void);
+void supply_postfork_child(void);
+
+#endif

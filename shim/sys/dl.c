@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sys/dl.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdio.h>
+
+#include "base/guard.h"
+
+/* A failed look-up leaves a message that the program's next dlerror() would
+ * return: take our own back. After success there is none, so touch nothing. */
+static void take_back_error(char *err, size_t cap)
+{
+    const char *why = dlerror();
+    if (err != NULL && cap > 0)
+        snprintf(err, cap, "%s", why != NULL ? why : "unknown loader error");
+}
+
+void *dl_next(const char *name)
+{
+    int saved = errno;
+    hy_guard_enter();
+    void *p = dlsym(RTLD_NEXT, name);
+    if (p == NULL)
+        take_back_error(NULL, 0);
+    hy_guard_leave();
+    errno = saved;
+    return p;
+}
+
+void *dl_open_private(const char *soname, char *err, size_t err_cap)
+{
+    int saved = errno;
+    hy_guard_enter();
+    void *h = dlopen(soname, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (h == NULL)
+        take_back_error(err, err_cap);
+    hy_guard_leave();
+    errno = saved;
+    return h;
+}
+
+void *dl_symbol(void *handle, const char *name)
+{
+    int saved = errno;
+    hy_guard_enter();
+    void *p = dlsym(handle, name);
+    if (p == NULL)
+        take_back_error(NULL, 0);
+    hy_guard_leave();
+    errno = saved;
+    return p;
+}
+
+int dl_find(const void *addr, struct dl_object *ret)
+{
+    struct dl_find_object o;
+    if (_dl_find_object((void *)(uintptr_t)addr, &o) != 0)
+        return -ENOENT;
+    ret->bias = o.dlfo_link_map->l_addr;
+    ret->start = (uintptr_t)o.dlfo_map_start;
+    ret->end = (uintptr_t)o.dlfo_map_end;
+    ret->handle = o.dlfo_link_map;
+    ret->eh_frame_hdr = o.dlfo_eh_frame;
+    ret->name = o.dlfo_link_map->l_name != NULL ? o.dlfo_link_map->l_name : "";
+    return 0;
+}
+
+uintptr_t dl_object_base(const void *addr)
+{
+    struct dl_object o;
+    return dl_find(addr, &o) == 0 ? o.start : 0;
+}
+
+struct each_ctx {
+    void (*fn)(const struct dl_object *o, void *ctx);
+    void *ctx;
+};
+
+static int each_object(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    struct each_ctx *c = arg;
+    struct dl_object o = {.bias = info->dlpi_addr, .start = UINTPTR_MAX,
+                          .name = info->dlpi_name != NULL ? info->dlpi_name : ""};
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+        if (ph->p_type != PT_LOAD)
+            continue;
+        o.start = HY_MIN(o.start, info->dlpi_addr + ph->p_vaddr);
+        o.end = HY_MAX(o.end, info->dlpi_addr + ph->p_vaddr + ph->p_memsz);
+    }
+    if (o.end > o.start)
+        c->fn(&o, c->ctx);
+    return 0;
+}
+
+void dl_each_object(void (*fn)(const struct dl_object *o, void *ctx), void *ctx)
+{
+    struct each_ctx c = {fn, ctx};
+    int saved = errno;
+    hy_guard_enter();
+    dl_iterate_phdr(each_object, &c);
+    hy_guard_leave();
+    errno = saved;
+}

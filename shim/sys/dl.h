@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * The dynamic loader: the only user of dlopen and dlsym.
+ * Private libraries are opened RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE, under the
+ * re-entrancy guard; never call this from malloc (loader lock). */
+#ifndef HYBRID_SYS_DL_H
+#define HYBRID_SYS_DL_H
+
+#include "base/types.h"
+
+/* Next definition of `name` after this library, or NULL. */
+void *dl_next(const char *name);
+/* Open a library privately; NULL on failure with a reason in err. */
+void *dl_open_private(const char *soname, char *err, size_t err_cap);
+void *dl_symbol(void *handle, const char *name);
+/* Base address of the object that holds addr, 0 if none. Safe in malloc. */
+uintptr_t dl_object_base(const void *addr);
+
+/* The loaded object that holds an address. Takes no lock and allocates nothing
+ * (_dl_find_object), so that malloc may ask. Pointers are good as long as the
+ * object stays loaded: true of objects with a frame on the caller's stack. */
+struct dl_object {
+    uintptr_t bias;       /* address - bias = address in the ELF file */
+    uintptr_t start, end; /* mapped range */
+    const void *handle;   /* identity, for comparison only */
+    const void *eh_frame_hdr; /* unwind tables (dl_find only), NULL if none */
+    const char *name;     /* path; "" for the main program */
+};
+int dl_find(const void *addr, struct dl_object *ret); /* 0 or -ENOENT */
+/* Mapped ranges of all objects, under the loader's lock: never from malloc. */
+void dl_each_object(void (*fn)(const struct dl_object *o, void *ctx), void *ctx);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * The only reader of the environment. In setuid programs (AT_SECURE) every
+ * look-up answers NULL and the iteration is empty (DESIGN 2, promise 6). */
+#ifndef HYBRID_SYS_ENV_H
+#define HYBRID_SYS_ENV_H
+
+#include "base/types.h"
+
+bool env_is_secure(void); /* AT_SECURE: we must not act */
+const char *env_get(const char *name);
+/* Calls fn(name, name_len, value, ctx) for every variable starting with prefix. */
+void env_each(const char *prefix,
+              void (*fn)(const char *name, size_t name_len, const char *value, void *ctx),
+              void *ctx);
+
+#endif

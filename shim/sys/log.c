@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sys/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/guard.h"
+#include "sys/os.h"
+#include "sys/raw.h"
+
+#define LINE_MAX_BYTES 512
+
+static struct {
+    bool known; /* log_init ran and fd 2 was open */
+    bool closed; /* log_init ran and fd 2 was not open */
+    dev_t dev;
+    ino_t ino;
+    int kept; /* a second descriptor of the user's stderr, 0 none */
+    int level;
+    unsigned warnings;
+} log_state;
+
+void log_init(void)
+{
+    struct stat st;
+    int saved = errno;
+    if (fstat(STDERR_FILENO, &st) == 0) {
+        log_state.dev = st.st_dev;
+        log_state.ino = st.st_ino;
+        __atomic_store_n(&log_state.known, true, __ATOMIC_RELEASE);
+    } else {
+        /* Whatever is fd 2 later is not the user's stderr. */
+        __atomic_store_n(&log_state.closed, true, __ATOMIC_RELEASE);
+    }
+    errno = saved;
+}
+
+void log_set_verbose(int level)
+{
+    __atomic_store_n(&log_state.level, level, __ATOMIC_RELAXED);
+}
+
+static bool is_users_stderr(int fd)
+{
+    struct stat st;
+    if (fd < 0 || __atomic_load_n(&log_state.closed, __ATOMIC_ACQUIRE))
+        return false;
+    if (!__atomic_load_n(&log_state.known, __ATOMIC_ACQUIRE))
+        return fd == STDERR_FILENO; /* before the constructor nobody can have changed it */
+    return fstat(fd, &st) == 0 && st.st_dev == log_state.dev && st.st_ino == log_state.ino;
+}
+
+void log_keep_stderr(void)
+{
+    if (is_users_stderr(STDERR_FILENO)) {
+        long fd = raw3(SYS_fcntl, STDERR_FILENO, F_DUPFD_CLOEXEC, 200);
+        log_state.kept = fd >= 0 ? (int)fd : 0;
+    }
+}
+
+void log_drop_stderr(void)
+{
+    int saved = errno;
+    if (log_state.kept && is_users_stderr(log_state.kept))
+        os_close(log_state.kept);
+    log_state.kept = 0;
+    errno = saved;
+}
+
+void log_text(const char *text, size_t len)
+{
+    int saved = errno;
+    int fd = is_users_stderr(STDERR_FILENO)                            ? STDERR_FILENO
+             : log_state.kept && is_users_stderr(log_state.kept) ? log_state.kept
+                                                                       : -1;
+    if (len > 0 && fd >= 0)
+        (void)os_write_all(fd, text, len); /* nobody to tell */
+    errno = saved;
+}
+
+/* The prefix, the message cut to the line's length, one newline, one write. */
+static void log_line(const char *fmt, va_list ap)
+{
+    char line[LINE_MAX_BYTES];
+    int saved = errno;
+    hy_guard_enter(); /* vsnprintf may allocate for odd formats */
+    int n = snprintf(line, sizeof(line), "hybrid[%ld]: ", raw0(SYS_getpid));
+    int m = vsnprintf(line + n, sizeof(line) - (size_t)n - 1, fmt, ap);
+    size_t len = (size_t)n;
+    if (m > 0)
+        len += HY_MIN((size_t)m, sizeof(line) - (size_t)n - 2);
+    /* One message is one line, whatever a file name in it holds. */
+    for (size_t i = (size_t)n; i < len; i++) {
+        if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
+            line[i] = '?';
+    }
+    line[len++] = '\n';
+    log_text(line, len);
+    hy_guard_leave();
+    errno = saved;
+}
+
+void log_warn(const char *fmt, ...)
+{
+    unsigned n = __atomic_fetch_add(&log_state.warnings, 1, __ATOMIC_RELAXED);
+    va_list ap;
+    if (n >= HY_LOG_MAX_WARNINGS) {
+        /* Keep the counter from wrapping round to silence's end. */
+        __atomic_store_n(&log_state.warnings, HY_LOG_MAX_WARNINGS, __ATOMIC_RELAXED);
+        return;
+    }
+    va_start(ap, fmt);
+    log_line(fmt, ap);
+    va_end(ap);
+}
+
+void log_info(const char *fmt, ...)
+{
+    va_list ap;
+    if (__atomic_load_n(&log_state.level, __ATOMIC_RELAXED) < 1)
+        return;
+    va_start(ap, fmt);
+    log_line(fmt, ap);
+    va_end(ap);
+}
+
+void log_debug(const char *fmt, ...)
+{
+    va_list ap;
+    if (__atomic_load_n(&log_state.level, __ATOMIC_RELAXED) < 2)
+        return;
+    va_start(ap, fmt);
+    log_line(fmt, ap);
+    va_end(ap);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sys/next.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "sys/dl.h"
+
+/* A first call may come from the loader itself, before any constructor, and
+ * from several threads: resolution is idempotent, the flag is set last. */
+static struct alloc_ops next;
+static bool resolved;
+
+/* Used when the next allocator does not define the aligned family (a minimal
+ * interposer): refuse rather than mix allocators. */
+static void *no_memalign(size_t align, size_t n)
+{
+    if (align <= 16)
+        return next.malloc(n);
+    errno = ENOMEM;
+    return NULL;
+}
+
+static int (*next_posix_memalign)(void **, size_t, size_t);
+
+static void *memalign_by_posix(size_t align, size_t n)
+{
+    void *p = NULL;
+    int e = next_posix_memalign(&p, HY_MAX(align, sizeof(void *)), n);
+    if (e) {
+        errno = e;
+        return NULL;
+    }
+    return p;
+}
+
+static size_t no_usable_size(void *p)
+{
+    (void)p;
+    return 0;
+}
+
+/* A symbol counts only if it lives in the same object as malloc. */
+static void *same_object(const char *name, uintptr_t base)
+{
+    void *sym = dl_next(name);
+    return sym && dl_object_base(sym) == base ? sym : NULL;
+}
+
+static HY_COLD const struct alloc_ops *resolve(void)
+{
+    struct alloc_ops n = {0};
+    /* malloc first: it is always found, and what dlsym allocates for a name
+     * that is not found is then served. */
+    n.malloc = (void *(*)(size_t))dl_next("malloc");
+    n.free = (void (*)(void *))dl_next("free");
+    n.calloc = (void *(*)(size_t, size_t))dl_next("calloc");
+    n.realloc = (void *(*)(void *, size_t))dl_next("realloc");
+    n.memalign = no_memalign;
+    n.usable_size = no_usable_size;
+    if (!resolved) {
+        next = n;
+        __atomic_store_n(&resolved, true, __ATOMIC_RELEASE);
+    }
+    uintptr_t base = dl_object_base((void *)n.malloc);
+    void *sym = same_object("memalign", base);
+    if (sym) {
+        n.memalign = (void *(*)(size_t, size_t))sym;
+    } else if ((sym = same_object("posix_memalign", base)) != NULL) {
+        next_posix_memalign = (int (*)(void **, size_t, size_t))sym;
+        n.memalign = memalign_by_posix;
+    } else if ((sym = same_object("aligned_alloc", base)) != NULL) {
+        n.memalign = (void *(*)(size_t, size_t))sym;
+    }
+    if ((sym = same_object("malloc_usable_size", base)) != NULL)
+        n.usable_size = (size_t(*)(void *))sym;
+    __atomic_store_n(&next.usable_size, n.usable_size, __ATOMIC_RELAXED);
+    __atomic_store_n(&next.memalign, n.memalign, __ATOMIC_RELEASE);
+    return &next;
+}
+
+const struct alloc_ops *next_alloc(void)
+{
+    static bool complete;
+    if (HY_LIKELY(__atomic_load_n(&complete, __ATOMIC_ACQUIRE)))
+        return &next;
+    /* Inside our own resolution (dlsym allocating): what is there serves. */
+    static __thread bool resolving __attribute__((tls_model("initial-exec")));
+    if (resolving && __atomic_load_n(&resolved, __ATOMIC_ACQUIRE))
+        return &next;
+    resolving = true;
+    resolve();
+    resolving = false;
+    __atomic_store_n(&complete, true, __ATOMIC_RELEASE);
+    return &next;
+}
+
+const struct map_ops *next_map(void)
+{
+    static struct map_ops ops;
+    static bool complete;
+    if (HY_UNLIKELY(!__atomic_load_n(&complete, __ATOMIC_ACQUIRE))) {
+        /* Idempotent: threads that come here together store the same. */
+        ops.munmap = (int (*)(void *, size_t))dl_next("munmap");
+        ops.mremap = (void *(*)(void *, size_t, size_t, int, ...))dl_next("mremap");
+        ops.mmap = (void *(*)(void *, size_t, int, int, int, off_t))dl_next("mmap");
+        __atomic_store_n(&complete, true, __ATOMIC_RELEASE);
+    }
+    return &ops;
+}
+
+next_pthread_create_fn next_pthread_create(void)
+{
+    static next_pthread_create_fn fn;
+    next_pthread_create_fn f = __atomic_load_n(&fn, __ATOMIC_RELAXED);
+    if (HY_UNLIKELY(!f)) {
+        f = (next_pthread_create_fn)dl_next("pthread_create");
+        __atomic_store_n(&fn, f, __ATOMIC_RELAXED);
+    }
+    return f;
+}

@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Memory, memory policy and files; proc.c has the processes. */
+#include "sys/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <linux/mempolicy.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "sys/raw.h"
+
+#define PATH_CAP 1152 /* HY_PATH_MAX and a suffix; small for the sake of small stacks */
+
+#ifndef MPOL_PREFERRED_MANY /* Linux 5.15; glibc's headers may be older than the kernel */
+#define MPOL_PREFERRED_MANY 5
+#endif
+
+/* --- signals ------------------------------------------------------------ */
+
+#define SIGBIT(sig) (1ul << ((sig)-1))
+#define QUIET_SIGNALS (SIGBIT(SIGPIPE) | SIGBIT(SIGXFSZ) | SIGBIT(SIGTTOU))
+_Static_assert(sizeof(unsigned long) == 8, "one word holds the kernel's signal set");
+
+void raw_quiet_begin(struct raw_quiet *q)
+{
+    unsigned long block = QUIET_SIGNALS;
+    q->pending_before = 0;
+    raw4(SYS_rt_sigprocmask, SIG_BLOCK, &block, &q->old_mask, sizeof(block));
+    raw2(SYS_rt_sigpending, &q->pending_before, sizeof(block));
+}
+
+void raw_quiet_end(const struct raw_quiet *q)
+{
+    unsigned long pending = 0;
+    raw2(SYS_rt_sigpending, &pending, sizeof(pending));
+    unsigned long ours = pending & ~q->pending_before & QUIET_SIGNALS;
+    if (ours != 0) {
+        /* These three are raised at the calling thread: take them back. */
+        struct timespec zero = {0, 0};
+        while (raw4(SYS_rt_sigtimedwait, &ours, NULL, &zero, sizeof(ours)) > 0)
+            ;
+    }
+    raw4(SYS_rt_sigprocmask, SIG_SETMASK, &q->old_mask, NULL, sizeof(q->old_mask));
+}
+
+/* --- memory ------------------------------------------------------------- */
+
+static int map(size_t bytes, int prot, int flags, int fd, uint64_t offset, void *at, void **ret)
+{
+    long r = raw6(SYS_mmap, at, bytes, prot, flags, fd, offset);
+    if (r < 0 && r > -4096)
+        return (int)r;
+    *ret = (void *)r;
+    return 0;
+}
+
+int os_unmap(void *base, size_t bytes)
+{
+    return (int)raw2(SYS_munmap, base, bytes);
+}
+
+int os_reserve(size_t bytes, size_t align, void **ret_base)
+{
+    void *base;
+    size_t slack = align > HY_PAGE ? align - HY_PAGE : 0;
+    if (bytes == 0 || (align & (align - 1)) != 0 || bytes > SIZE_MAX - slack - HY_PAGE)
+        return -EINVAL;
+    bytes = hy_align_up(bytes, HY_PAGE);
+    int r = map(bytes + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0, NULL,
+                &base);
+    if (r != 0)
+        return r;
+    if (slack > 0) {
+        uintptr_t from = (uintptr_t)base, at = hy_align_up(from, align);
+        size_t before = at - from, after = slack - before;
+        if (before > 0)
+            (void)os_unmap(base, before);
+        if (after > 0)
+            (void)os_unmap((void *)(at + bytes), after);
+        base = (void *)at;
+    }
+    *ret_base = base;
+    return 0;
+}
+
+int os_commit(void *base, size_t bytes)
+{
+    return (int)raw3(SYS_mprotect, base, bytes, PROT_READ | PROT_WRITE);
+}
+
+int os_copy_to_anon(void *base, size_t bytes)
+{
+    void *copy;
+    int r = os_map_anon(bytes, &copy);
+    if (r != 0)
+        return r;
+    memcpy(copy, base, bytes);
+    /* What other threads wrote meanwhile: a second look narrows the window. */
+    for (size_t off = 0; off < bytes; off += HY_PAGE)
+        if (memcmp((char *)copy + off, (char *)base + off, HY_MIN(HY_PAGE, bytes - off)) != 0)
+            memcpy((char *)copy + off, (char *)base + off, HY_MIN(HY_PAGE, bytes - off));
+    long m = raw5(SYS_mremap, copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, base);
+    if (m < 0 && m > -4096) {
+        os_unmap(copy, bytes);
+        return (int)m;
+    }
+    return 0;
+}
+
+int os_map_anon(size_t bytes, void **ret_base)
+{
+    return map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0, NULL, ret_base);
+}
+
+int os_map_fd_fixed(void *base, size_t bytes, int fd, uint64_t offset, bool shared)
+{
+    void *at;
+    int flags = MAP_FIXED | (shared ? MAP_SHARED : MAP_PRIVATE | MAP_NORESERVE);
+    return map(bytes, PROT_READ | PROT_WRITE, flags, fd, offset, base, &at);
+}
+
+int os_purge(void *base, size_t bytes)
+{
+    return (int)raw3(SYS_madvise, base, bytes, MADV_DONTNEED);
+}
+
+int os_resident_pages(const void *base, size_t bytes, size_t *ret_pages)
+{
+    unsigned char vec[1024]; /* small: signal stacks can be 8 KiB */
+    size_t pages = hy_align_up(bytes, HY_PAGE) / HY_PAGE, sum = 0;
+    for (size_t at = 0; at < pages;) {
+        size_t n = HY_MIN(pages - at, sizeof(vec));
+        long r = raw3(SYS_mincore, (const char *)base + at * HY_PAGE, n * HY_PAGE, vec);
+        if (r == -EAGAIN)
+            continue;
+        if (r != 0)
+            return (int)r;
+        for (size_t i = 0; i < n; i++)
+            sum += vec[i] & 1;
+        at += n;
+    }
+    *ret_pages = sum;
+    return 0;
+}
+
+int os_prefer_nodes(void *base, size_t bytes, uint64_t mask)
+{
+    unsigned long nodes = mask;
+    if (mask == 0)
+        return -EINVAL;
+    /* The kernel reads maxnode - 1 bits. */
+    if ((mask & (mask - 1)) != 0) {
+        long r = raw6(SYS_mbind, base, bytes, MPOL_PREFERRED_MANY, &nodes, 65, 0);
+        if (r != -EINVAL)
+            return (int)r;
+        /* Before Linux 5.15 only one node can be preferred; BIND would kill
+         * the program when its nodes are full. */
+        nodes = mask & (0 - mask);
+    }
+    return (int)raw6(SYS_mbind, base, bytes, MPOL_PREFERRED, &nodes, 65, 0);
+}
+
+bool os_has_foreign_mempolicy(void)
+{
+    int mode = MPOL_DEFAULT;
+    /* We never call set_mempolicy, so any policy is somebody else's. */
+    return raw5(SYS_get_mempolicy, &mode, NULL, 0, NULL, 0) == 0 && mode != MPOL_DEFAULT;
+}
+
+uint64_t os_address_limit(void)
+{
+    struct rlimit l;
+    if (raw4(SYS_prlimit64, 0, RLIMIT_AS, NULL, &l) != 0 || l.rlim_cur == RLIM_INFINITY)
+        return UINT64_MAX;
+    return l.rlim_cur;
+}
+
+/* --- files -------------------------------------------------------------- */
+
+void os_close(int fd)
+{
+    if (fd >= 0)
+        (void)raw1(SYS_close, fd);
+}
+
+/* `fd` on a number of at least `min`; the old number is closed in any case. */
+static int move_fd(int fd, int min)
+{
+    long up = raw3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, min);
+    os_close(fd);
+    return (int)up;
+}
+
+int raw_open(const char *path, int flags, unsigned mode)
+{
+    long fd;
+    do
+        fd = raw4(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC | O_NOCTTY, mode);
+    while (fd == -EINTR);
+    return fd >= 0 && fd <= 2 ? move_fd((int)fd, 3) : (int)fd;
+}
+
+static int fd_stat(int fd, struct stat *st)
+{
+    int saved = errno;
+    int r = fstat(fd, st) == 0 ? 0 : -errno;
+    errno = saved;
+    return r;
+}
+
+int os_file_id(int fd, struct os_file_id *ret)
+{
+    struct stat st;
+    int r = fd_stat(fd, &st);
+    if (r == 0)
+        *ret = (struct os_file_id){(uint64_t)st.st_dev, (uint64_t)st.st_ino};
+    return r;
+}
+
+static int set_size(int fd, uint64_t bytes)
+{
+    struct raw_quiet q;
+    raw_quiet_begin(&q); /* over RLIMIT_FSIZE: EFBIG and SIGXFSZ */
+    int r = (int)raw2(SYS_ftruncate, fd, bytes);
+    raw_quiet_end(&q);
+    return r;
+}
+
+static int do_fallocate(int fd, int mode, uint64_t offset, uint64_t bytes)
+{
+    struct raw_quiet q;
+    long r;
+    raw_quiet_begin(&q);
+    do
+        r = raw4(SYS_fallocate, fd, mode, offset, bytes);
+    while (r == -EINTR);
+    raw_quiet_end(&q);
+    return (int)r;
+}
+
+int os_file_punch(int fd, uint64_t offset, uint64_t bytes)
+{
+    return do_fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
+}
+
+int os_file_allocate(int fd, uint64_t offset, uint64_t bytes)
+{
+    return do_fallocate(fd, 0, offset, bytes);
+}
+
+/* Up to `cap` bytes; result: bytes read or -errno. */
+static long read_full(int fd, void *buf, size_t cap)
+{
+    size_t len = 0;
+    while (len < cap) {
+        long r = raw3(SYS_read, fd, (char *)buf + len, cap - len);
+        if (r == -EINTR)
+            continue;
+        if (r < 0)
+            return r;
+        if (r == 0)
+            break;
+        len += (size_t)r;
+    }
+    return (long)len;
+}
+
+int os_read_file(const char *path, char *buf, size_t cap, size_t *ret_len)
+{
+    char more;
+    if (cap == 0)
+        return -EINVAL;
+    int fd = raw_open(path, O_RDONLY | O_NONBLOCK, 0); /* a FIFO must not block us */
+    if (fd < 0)
+        return fd;
+    long n = read_full(fd, buf, cap - 1);
+    if (n == (long)cap - 1 && read_full(fd, &more, 1) > 0)
+        n = -E2BIG;
+    os_close(fd);
+    if (n < 0)
+        return (int)n;
+    buf[n] = '\0';
+    *ret_len = (size_t)n;
+    return 0;
+}
+
+int os_map_file_ro(const char *path, size_t max_bytes, const void **ret_base, size_t *ret_len)
+{
+    struct stat st;
+    void *base = NULL;
+    int fd = raw_open(path, O_RDONLY | O_NONBLOCK, 0);
+    if (fd < 0)
+        return fd;
+    int r = fd_stat(fd, &st);
+    if (r == 0 && !S_ISREG(st.st_mode))
+        r = S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+    if (r == 0 && (uint64_t)st.st_size > max_bytes)
+        r = -E2BIG;
+    size_t size = r == 0 ? (size_t)st.st_size : 0, len = 0;
+    /* A copy: whoever truncates a mapped file would kill the program by SIGBUS. */
+    if (size > 0)
+        r = os_map_anon(size, &base);
+    if (r == 0 && size > 0) {
+        long n = read_full(fd, base, size);
+        r = n < 0 ? (int)n : 0;
+        len = n > 0 ? (size_t)n : 0;
+        size_t keep = r == 0 ? hy_align_up(len, HY_PAGE) : 0, all = hy_align_up(size, HY_PAGE);
+        if (keep < all) /* it shrank meanwhile: os_unmap(base, len) must free all */
+            (void)os_unmap((char *)base + keep, all - keep);
+        if (keep > 0)
+            (void)raw3(SYS_mprotect, base, keep, PROT_READ);
+        else
+            base = NULL;
+    }
+    os_close(fd);
+    if (r != 0)
+        return r;
+    *ret_base = base;
+    *ret_len = len;
+    return 0;
+}
+
+int os_write_all(int fd, const void *buf, size_t len)
+{
+    const char *p = buf;
+    struct raw_quiet q;
+    long r = 0;
+    int waits = 0;
+    raw_quiet_begin(&q);
+    while (len > 0) {
+        r = raw3(SYS_write, fd, p, len);
+        if (r == -EINTR)
+            continue;
+        if (r == -EAGAIN && waits++ < 20) { /* non-blocking and full: wait 1 s in all */
+            struct pollfd pf = {.fd = fd, .events = POLLOUT};
+            struct timespec ts = {0, 50000000};
+            (void)raw5(SYS_ppoll, &pf, 1, &ts, NULL, 0);
+            continue;
+        }
+        if (r < 0)
+            break;
+        p += r;
+        len -= (size_t)r;
+    }
+    raw_quiet_end(&q);
+    return r < 0 ? (int)r : 0;
+}
+
+/* A name beside `path` that no other process or thread uses. */
+static int temp_name(const char *path, char *buf, size_t cap)
+{
+    static unsigned serial;
+    int n = snprintf(buf, cap, "%s.%d.%u.tmp", path, (int)raw0(SYS_getpid),
+                     __atomic_fetch_add(&serial, 1, __ATOMIC_RELAXED));
+    return n < 0 || (size_t)n >= cap ? -ENAMETOOLONG : 0;
+}
+
+/* Create a file by such a name; a left-over of a dead process with our pid is skipped. */
+static int create_temp(const char *path, int flags, unsigned mode, char *name, size_t cap)
+{
+    int fd = -EEXIST;
+    for (int i = 0; i < 100 && fd == -EEXIST; i++) {
+        int r = temp_name(path, name, cap);
+        if (r != 0)
+            return r;
+        fd = raw_open(name, flags | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+    }
+    return fd;
+}
+
+static void remove_name(const char *name)
+{
+    (void)raw3(SYS_unlinkat, AT_FDCWD, name, 0);
+}
+
+int os_write_file_atomic(const char *path, const void *buf, size_t len)
+{
+    char tmp[PATH_CAP];
+    struct stat st;
+    int saved = errno;
+    bool special = stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+    errno = saved;
+    if (special) { /* /dev/null, a FIFO, /dev/stderr: never replace these by a file */
+        int fd = raw_open(path, O_WRONLY | O_NONBLOCK, 0);
+        int r = fd < 0 ? fd : os_write_all(fd, buf, len);
+        os_close(fd);
+        return r;
+    }
+    int fd = create_temp(path, O_WRONLY, 0644, tmp, sizeof(tmp));
+    if (fd < 0)
+        return fd;
+    int r = os_write_all(fd, buf, len);
+    os_close(fd);
+    if (r == 0)
+        r = (int)raw5(SYS_renameat2, AT_FDCWD, tmp, AT_FDCWD, path, 0);
+    if (r != 0)
+        remove_name(tmp);
+    return r;
+}
+
+
+int os_temp_file(const char *dir, uint64_t bytes, int *ret_fd)
+{
+    char base[PATH_CAP], name[PATH_CAP];
+    int fd = raw_open(dir, O_TMPFILE | O_RDWR | O_EXCL, 0600);
+    if (fd == -EOPNOTSUPP || fd == -EISDIR || fd == -EINVAL) { /* file system, kernel without */
+        int n = snprintf(base, sizeof(base), "%s/.libhybrid", dir);
+        if (n < 0 || (size_t)n >= sizeof(base))
+            return -ENAMETOOLONG;
+        fd = create_temp(base, O_RDWR, 0600, name, sizeof(name));
+        if (fd >= 0)
+            remove_name(name);
+    }
+    if (fd < 0)
+        return fd;
+    int r = set_size(fd, bytes);
+    if (r != 0) {
+        os_close(fd);
+        return r;
+    }
+    /* It stays open: leave the low numbers to the program, which may count on them. */
+    long high = raw3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 200);
+    if (high >= 0)
+        os_close(fd);
+    *ret_fd = high >= 0 ? (int)high : fd;
+    return 0;
+}
+
+/* A new file of zeros, complete before it gets its name: a process killed here
+ * leaves nothing, or at worst (no O_TMPFILE) a stray temporary. -EEXIST when
+ * somebody else was first. */
+static int create_shared(const char *path, size_t bytes, unsigned mode, int *ret_fd)
+{
+    char name[PATH_CAP], dir[PATH_CAP];
+    const char *slash = strrchr(path, '/');
+    size_t n = slash == NULL ? 0 : HY_MAX((size_t)(slash - path), (size_t)1);
+    if (n >= sizeof(dir))
+        return -ENAMETOOLONG;
+    memcpy(dir, slash == NULL ? "." : path, HY_MAX(n, (size_t)1));
+    dir[HY_MAX(n, (size_t)1)] = '\0';
+    bool named = false;
+    int fd = raw_open(dir, O_TMPFILE | O_RDWR, mode);
+    if (fd == -EOPNOTSUPP || fd == -EISDIR || fd == -EINVAL) {
+        named = true;
+        fd = create_temp(path, O_RDWR, mode, name, sizeof(name));
+    }
+    if (fd < 0)
+        return fd;
+    int r = (int)raw2(SYS_fchmod, fd, mode); /* the umask may have taken the group's bits */
+    if (r == 0)
+        r = set_size(fd, bytes);
+    if (r == 0) /* blocks now, -ENOSPC now: later it would be SIGBUS */
+        r = os_file_allocate(fd, 0, bytes);
+    if (r == -EOPNOTSUPP)
+        r = 0;
+    if (r == 0 && !named) {
+        snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+        r = (int)raw5(SYS_linkat, AT_FDCWD, name, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
+    } else if (r == 0) {
+        r = (int)raw5(SYS_linkat, AT_FDCWD, name, AT_FDCWD, path, 0);
+    }
+    if (named)
+        remove_name(name);
+    if (r != 0) {
+        os_close(fd);
+        return r;
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+/* May this existing file be trusted to be ours? */
+static int check_shared(int fd, size_t bytes, unsigned mode)
+{
+    struct stat st;
+    int r = fd_stat(fd, &st);
+    if (r != 0)
+        return r;
+    if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != bytes)
+        return -EPROTO;
+    unsigned allowed = mode == 0 ? 0660 : mode; /* a reader takes it as its owner made it */
+    bool group_shared = (allowed & 0060) == 0060 && (st.st_mode & 0060) == 0060;
+    if (st.st_uid != os_uid() && !group_shared)
+        return -EPERM;
+    /* Others than those that were asked for could write or truncate it. */
+    if ((st.st_mode & 0022 & ~allowed) != 0)
+        return -EPERM;
+    if ((uint64_t)st.st_blocks * 512 < bytes && mode != 0)
+        r = os_file_allocate(fd, 0, bytes);
+    return r == -EOPNOTSUPP ? 0 : r;
+}
+
+int os_map_shared_file(const char *path, size_t bytes, unsigned mode, void **ret_base,
+                       bool *ret_created)
+{
+    bool created = false;
+    void *base;
+    int fd = -EAGAIN, r = 0;
+    int how = mode == 0 ? O_RDONLY : O_RDWR;
+    /* Two rounds settle any race but one with somebody who keeps unlinking it. */
+    for (int round = 0; round < 8; round++) {
+        fd = raw_open(path, how | O_NOFOLLOW | O_NONBLOCK, 0);
+        if (fd != -ENOENT || mode == 0)
+            break;
+        r = create_shared(path, bytes, mode, &fd);
+        created = r == 0;
+        if (r != -EEXIST)
+            break;
+        r = 0;
+    }
+    if (r != 0)
+        return r;
+    if (fd == -ELOOP || fd == -EISDIR || fd == -ENXIO)
+        return -EPROTO; /* a symbolic link, a directory, a socket */
+    if (fd < 0)
+        return fd;
+    if (!created)
+        r = check_shared(fd, bytes, mode);
+    if (r == 0)
+        r = map(bytes, mode == 0 ? PROT_READ : PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0, NULL,
+                &base);
+    os_close(fd);
+    if (r != 0)
+        return r;
+    *ret_base = base;
+    *ret_created = created;
+    return 0;
+}

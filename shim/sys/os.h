@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * The contract for kernel calls. Everything above this header asks the kernel
+ * through it; os.c implements it, tests may link a fake instead.
+ *
+ * Unless stated otherwise: result 0 or -errno; ret_ parameters are untouched on
+ * failure; errno of the caller is preserved; no call allocates; safe from any
+ * thread and in a forked child. */
+#ifndef HYBRID_SYS_OS_H
+#define HYBRID_SYS_OS_H
+
+#include <sys/types.h>
+
+#include "base/types.h"
+
+/* --- memory ------------------------------------------------------------- */
+
+/* Reserve `bytes` of private anonymous address space without access (so that
+ * neither mlockall nor a strict overcommit limit counts it); `align` a power of
+ * two >= page. */
+int os_reserve(size_t bytes, size_t align, void **ret_base);
+/* Make a part of a reservation readable and writable; it reads as zero. */
+int os_commit(void *base, size_t bytes);
+/* Private zeroed memory for metadata of ours. */
+int os_map_anon(size_t bytes, void **ret_base);
+int os_unmap(void *base, size_t bytes);
+/* Replace [base, base+bytes) by pages of `fd` at `offset`; shared or private. */
+int os_map_fd_fixed(void *base, size_t bytes, int fd, uint64_t offset, bool shared);
+/* Give the pages back; they read as zero afterwards (private anonymous only). */
+int os_purge(void *base, size_t bytes);
+/* Give back blocks of a file, keeping its size (FALLOC_FL_PUNCH_HOLE). */
+int os_file_punch(int fd, uint64_t offset, uint64_t bytes);
+/* Reserve blocks of a file so that stores never meet SIGBUS (fallocate). */
+int os_file_allocate(int fd, uint64_t offset, uint64_t bytes);
+/* Pages of [base, base+bytes) that are in memory; base and bytes page-aligned. */
+int os_resident_pages(const void *base, size_t bytes, size_t *ret_pages);
+/* Prefer the nodes of `mask` (bit i = node i) for pages of the range that are
+ * not there yet; falls back to other nodes when they are full, never kills. */
+int os_prefer_nodes(void *base, size_t bytes, uint64_t mask);
+/* Is a NUMA policy in force in this thread that somebody else chose? */
+bool os_has_foreign_mempolicy(void);
+/* RLIMIT_AS in bytes, UINT64_MAX when unlimited. */
+uint64_t os_address_limit(void);
+/* Resident set of this process in bytes, 0 if /proc does not tell. */
+uint64_t os_rss_bytes(void);
+/* Address space of this process in bytes, 0 if /proc does not tell. */
+uint64_t os_vm_bytes(void);
+
+/* --- files -------------------------------------------------------------- */
+
+/* Whole file into buf (at most cap-1 bytes, NUL added); ret_len is what was
+ * read; -E2BIG when the file is larger. */
+int os_read_file(const char *path, char *buf, size_t cap, size_t *ret_len);
+/* Contents of a regular file in private read-only memory (a copy: nobody's
+ * truncation can raise SIGBUS); -E2BIG above `max_bytes`. Empty: base NULL.
+ * Freed by os_unmap(base, len). */
+int os_map_file_ro(const char *path, size_t max_bytes, const void **ret_base, size_t *ret_len);
+/* Write all bytes to fd (restarts on EINTR, waits at most 1 s for a full
+ * non-blocking one). Raises no SIGPIPE or SIGXFSZ. */
+int os_write_all(int fd, const void *buf, size_t len);
+/* Write a file atomically: temporary beside it, rename. Mode 0644 & ~umask.
+ * What exists and is not a regular file (/dev/null, a FIFO) is written to. */
+int os_write_file_atomic(const char *path, const void *buf, size_t len);
+/* An unlinked file of `bytes` (sparse) in `dir`, CLOEXEC. */
+int os_temp_file(const char *dir, uint64_t bytes, int *ret_fd);
+/* Open or create (with exactly `mode`) and map a shared file of exactly `bytes`;
+ * `ret_created` says that it was new and is all zero. mode 0: it must exist
+ * (-ENOENT) and is mapped read-only. A file of another size or not regular
+ * (symbolic links included): -EPROTO; of another user (unless mode and file are
+ * group-shared) or writable for others than `mode` says: -EPERM. */
+int os_map_shared_file(const char *path, size_t bytes, unsigned mode, void **ret_base,
+                       bool *ret_created);
+void os_close(int fd);
+/* Which file a descriptor is, to notice that the program closed it. */
+struct os_file_id {
+    uint64_t dev, ino;
+};
+int os_file_id(int fd, struct os_file_id *ret);
+/* Put private anonymous memory with the same content under [base, base+bytes). */
+int os_copy_to_anon(void *base, size_t bytes);
+/* Calls fn for every name in a folder but the hidden ones, in no order. */
+int os_list_dir(const char *path, void (*fn)(void *ctx, const char *name), void *ctx);
+
+/* --- process ------------------------------------------------------------ */
+
+/* Identity of a process image: pid reuse changes starttime, exec changes
+ * stack start (0 when the kernel does not tell). */
+struct os_proc_id {
+    int32_t pid;
+    uint64_t start_time; /* clock ticks since boot, /proc/PID/stat field 22 */
+    uint64_t stack_start; /* /proc/PID/stat field 28 */
+};
+int os_proc_self(struct os_proc_id *ret);
+/* -ESRCH when there is no such process (or a zombie). */
+int os_proc_id(int32_t pid, struct os_proc_id *ret);
+/* Alive, and the same image as recorded (0 fields are not compared). */
+bool os_proc_alive(const struct os_proc_id *id);
+/* Path of the running program; 0 or -errno. */
+int os_exe_path(char *buf, size_t cap);
+uint64_t os_now_ns(void); /* CLOCK_MONOTONIC */
+uint32_t os_uid(void);
+int os_gettid(void);
+int os_pid(void);
+void os_sleep_ns(uint64_t ns); /* whole time, signals or not */
+int os_cpu_count(void); /* configured CPUs, >= 1 */
+bool os_single_threaded(void);
+/* "ENOSPC" for -ENOSPC or ENOSPC; never NULL. */
+const char *os_error_name(int e);
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * What /proc tells of processes, and the clock. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/single_threaded.h>
+#include <sys/sysinfo.h>
+#include <sys/auxv.h>
+#include <time.h>
+
+#include "sys/os.h"
+#include "sys/raw.h"
+
+/* Decimal number at *p, which moves behind it; false if there is none. */
+static bool take_number(const char **p, uint64_t *ret)
+{
+    const char *s = *p;
+    uint64_t v = 0;
+    while (*s == ' ')
+        s++;
+    bool negative = *s == '-';
+    s += negative;
+    if (*s < '0' || *s > '9')
+        return false;
+    for (; *s >= '0' && *s <= '9'; s++)
+        v = v * 10 + (uint64_t)(*s - '0');
+    *p = s;
+    *ret = negative ? 0 - v : v;
+    return true;
+}
+
+/* Page `field` (0: address space, 1: resident) of /proc/self/statm in bytes. */
+static uint64_t statm_bytes(int field)
+{
+    char buf[128];
+    size_t len;
+    uint64_t v = 0;
+    const char *p = buf;
+    if (os_read_file("/proc/self/statm", buf, sizeof(buf), &len) != 0)
+        return 0;
+    for (int i = 0; i <= field; i++) {
+        if (!take_number(&p, &v))
+            return 0;
+    }
+    return v * getauxval(AT_PAGESZ);
+}
+
+uint64_t os_rss_bytes(void)
+{
+    return statm_bytes(1);
+}
+
+uint64_t os_vm_bytes(void)
+{
+    return statm_bytes(0);
+}
+
+struct stat_line {
+    char state;
+    uint64_t threads, start_time, stack_start;
+};
+
+/* "PID (COMM) STATE ...": COMM may hold blanks and parentheses, so fields are
+ * counted from the last ')'. */
+static int parse_stat(const char *text, struct stat_line *ret)
+{
+    enum { FIELD_STATE = 3, FIELD_THREADS = 20, FIELD_START = 22, FIELD_STACK = 28 };
+    struct stat_line s = {0};
+    const char *p = strrchr(text, ')');
+    if (p == NULL || p[1] != ' ' || p[2] == '\0')
+        return -EPROTO;
+    s.state = p[2];
+    p += 3;
+    for (int field = FIELD_STATE + 1; field <= FIELD_STACK; field++) {
+        uint64_t v;
+        if (!take_number(&p, &v))
+            return -EPROTO;
+        if (field == FIELD_THREADS)
+            s.threads = v;
+        else if (field == FIELD_START)
+            s.start_time = v;
+        else if (field == FIELD_STACK)
+            s.stack_start = v;
+    }
+    *ret = s;
+    return 0;
+}
+
+static int proc_stat(const char *path, struct stat_line *ret)
+{
+    char buf[1024];
+    size_t len;
+    int r = os_read_file(path, buf, sizeof(buf), &len);
+    return r != 0 ? r : parse_stat(buf, ret);
+}
+
+int os_proc_self(struct os_proc_id *ret)
+{
+    struct stat_line s;
+    int r = proc_stat("/proc/self/stat", &s);
+    if (r != 0)
+        return r;
+    ret->pid = (int32_t)raw0(SYS_getpid);
+    ret->start_time = s.start_time;
+    ret->stack_start = s.stack_start;
+    return 0;
+}
+
+int os_proc_id(int32_t pid, struct os_proc_id *ret)
+{
+    char path[32];
+    struct stat_line s;
+    if (pid <= 0)
+        return -ESRCH;
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    int r = proc_stat(path, &s);
+    if (r == -ENOENT || r == -ESRCH) {
+        /* No such process, or /proc hides it (hidepid, not mounted): ask by signal 0. */
+        return raw2(SYS_kill, pid, 0) == -ESRCH ? -ESRCH : -EACCES;
+    }
+    if (r != 0)
+        return r;
+    /* The leader is a zombie while threads outlive main(): that process is alive. */
+    if (s.state == 'X' || s.state == 'x' || (s.state == 'Z' && s.threads <= 1))
+        return -ESRCH;
+    ret->pid = pid;
+    ret->start_time = s.start_time;
+    ret->stack_start = s.stack_start;
+    return 0;
+}
+
+bool os_proc_alive(const struct os_proc_id *id)
+{
+    struct os_proc_id now;
+    if (id->pid <= 0)
+        return false;
+    int r = os_proc_id(id->pid, &now);
+    if (r == -ESRCH)
+        return false;
+    if (r != 0)
+        return true; /* there is one, but the kernel does not tell which */
+    if (id->start_time != 0 && now.start_time != 0 && id->start_time != now.start_time)
+        return false;
+    return id->stack_start == 0 || now.stack_start == 0 || id->stack_start == now.stack_start;
+}
+
+int os_exe_path(char *buf, size_t cap)
+{
+    char tmp[4096];
+    long n = raw4(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", tmp, sizeof(tmp));
+    if (n < 0)
+        return (int)n;
+    if ((size_t)n >= sizeof(tmp) || (size_t)n >= cap)
+        return -ENAMETOOLONG;
+    memcpy(buf, tmp, (size_t)n);
+    buf[n] = '\0';
+    return 0;
+}
+
+uint64_t os_now_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+uint32_t os_uid(void)
+{
+    return (uint32_t)raw0(SYS_geteuid);
+}
+
+int os_gettid(void)
+{
+    return (int)raw0(SYS_gettid);
+}
+
+int os_cpu_count(void)
+{
+    int n = get_nprocs_conf();
+    return n > 0 ? n : 1;
+}
+
+bool os_single_threaded(void)
+{
+    return __libc_single_threaded;
+}
+
+const char *os_error_name(int e)
+{
+    const char *name = strerrorname_np(e < 0 ? -e : e);
+    return name ? name : "unknown error";
+}
+
+int os_pid(void)
+{
+    return (int)raw0(SYS_getpid);
+}
+
+void os_sleep_ns(uint64_t ns)
+{
+    struct timespec ts = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+    /* clock_nanosleep of libc is a cancellation point. */
+    while (raw4(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &ts, &ts) == -EINTR)
+        ;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * System calls without libc's wrappers, for shim/sys only. The wrappers of
+ * mmap, munmap and mremap are our own hooks, and open, read, write, ... are
+ * cancellation points: a thread cancelled inside malloc would leave locks held. */
+#ifndef HYBRID_SYS_RAW_H
+#define HYBRID_SYS_RAW_H
+
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Result, or -errno; the caller's errno is left alone. */
+static inline long raw_call(long nr, long a, long b, long c, long d, long e, long f)
+{
+    int saved = errno;
+    long r = syscall(nr, a, b, c, d, e, f);
+    if (r == -1) {
+        r = -errno;
+        errno = saved;
+    }
+    return r;
+}
+
+#define raw0(nr)             raw_call((nr), 0, 0, 0, 0, 0, 0)
+#define raw1(nr, a)          raw_call((nr), (long)(a), 0, 0, 0, 0, 0)
+#define raw2(nr, a, b)       raw_call((nr), (long)(a), (long)(b), 0, 0, 0, 0)
+#define raw3(nr, a, b, c)    raw_call((nr), (long)(a), (long)(b), (long)(c), 0, 0, 0)
+#define raw4(nr, a, b, c, d) raw_call((nr), (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+#define raw5(nr, a, b, c, d, e)                                                                    \
+    raw_call((nr), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), 0)
+#define raw6(nr, a, b, c, d, e, f)                                                                 \
+    raw_call((nr), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+
+/* Shared by the files of this folder (os.c defines them). */
+
+/* openat with O_CLOEXEC | O_NOCTTY that never returns 0, 1 or 2: in a program
+ * that closed its standard files, our file must not become its stderr. */
+int raw_open(const char *path, int flags, unsigned mode);
+/* SIGPIPE, SIGXFSZ and SIGTTOU raised by calls of ours must not reach the program. */
+struct raw_quiet {
+    unsigned long old_mask, pending_before;
+};
+void raw_quiet_begin(struct raw_quiet *q);
+void raw_quiet_end(const struct raw_quiet *q);
+
+#endif

@@ -1,0 +1,50 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Real programs under the preload: same output, status and files as without it.
+
+    programs.py --lib build/shim/libhybrid.so [--settings passive,pm-shm] [NAME...]
+
+A program that is not installed skips (77) and says so. With --lib libmemtier.so.0
+--settings peer --setenv MEMKIND_MEM_TIERS=... the same matrix judges another library.
+"""
+import argparse
+import importlib
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.dont_write_bytecode = True
+import harness # noqa: E402  (the path is set just above)
+
+CASES = ['bash', 'coreutils', 'python', 'pymalloc', 'redis', 'memcached', 'sqlite', 'gcc', 'gxx', 'git',
+         'perl', 'node', 'java', 'golang', 'rust', 'openmp', 'hpcc', 'gdb', 'openssl', 'nginx', 'jemalloc']
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('--list', action='store_true')
+    harness.common_arguments(p)
+    if '--list' in sys.argv:
+        print('\n'.join(CASES))
+        return 0
+    args = p.parse_args()
+    extra = harness.prepare_arguments(args)
+    harness.check_library(args.lib)
+    settings = harness.chosen_settings(args)
+    verdicts = {}
+    for name in (args.names or CASES) * args.repeat:
+        if name not in CASES:
+            sys.exit(f'no program {name}; there are: {" ".join(CASES)}')
+        case = importlib.import_module('programs.' + name)
+        got = harness.run_case(name, case, args.lib, settings, args.cache, extra, args.keep)
+        verdicts[name] = max(verdicts.get(name, 0), got, key=lambda v: (v == harness.FAIL, v))
+    failed = sorted(n for n, v in verdicts.items() if v == harness.FAIL)
+    skipped = sorted(n for n, v in verdicts.items() if v == harness.SKIP)
+    print(f'{len(verdicts) - len(failed) - len(skipped)} of {len(verdicts)} programs in order'
+          + (f'; broken: {" ".join(failed)}' if failed else '')
+          + (f'; skipped: {" ".join(skipped)}' if skipped else ''))
+    return harness.FAIL if failed else harness.SKIP if len(skipped) == len(verdicts) else harness.PASS
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""gdb: a batch session with breakpoints, a watchpoint, calls into the program, threads and a crash."""
+import re
+
+import harness
+
+SOURCE = r'''
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+struct node { int value; struct node *next; };
+static struct node *head;
+int total;
+int add(int v) { struct node *n = malloc(sizeof *n); n->value = v; n->next = head; head = n; total += v; return total; }
+void *thread(void *arg) { char *p = strdup(arg); add((int)strlen(p)); free(p); return NULL; }
+int main(int argc, char **argv)
+{
+    for (int i = 1; i <= 10; i++)
+        add(i * i);
+    pthread_t t;
+    pthread_create(&t, NULL, thread, "seven c");
+    pthread_join(t, NULL);
+    printf("total %d\n", total);
+    fflush(stdout);
+    if (argc > 1)
+        *(volatile int *)8 = 1;
+    return 4;
+}
+'''
+ALIKE = re.compile(r'0x[0-9a-f]+|\(?(LWP|process|Thread) [0-9a-fx]+\)?|\[New .*\]|\[Thread .*\]|\[Switching .*\]|^Using host.*$', re.M)
+
+
+def build(cache):
+    return harness.built(cache, ('debugged.c', SOURCE), lambda src, out: ['gcc', '-g', '-O0', '-pthread', '-o', out, src])
+
+
+def prepare(cache):
+    harness.need('gdb', 'gcc')
+    build(cache)
+
+
+def session(ctx, commands, *args):
+    argv = ['gdb', '-batch', '-nx', '-ex', 'set confirm off', '-ex', 'set debuginfod enabled off']
+    for c in commands:
+        argv += ['-ex', c]
+    got = ctx.run([*argv, '--args', build(ctx.cache), *args], record=None, timeout=240)
+    text = ALIKE.sub('#', got.out.decode('utf-8', 'replace')).replace(ctx.cache, '@CACHE@')
+    ctx.record('gdb status', got.status)
+    ctx.record('gdb', '\n'.join(ln for ln in text.splitlines() if ln.strip(' #') and 'warning' not in ln))
+
+
+def run(ctx):
+    session(ctx, ['break add if v == 49', 'run', 'bt', 'print total', 'print head->value', 'print *head->next', 'print add(1000)',
+                  'watch total', 'continue', 'continue', 'delete', 'break thread', 'continue', 'print (char *)arg', 'finish',
+                  'print (int)strlen("call")', 'delete', 'continue'])
+    session(ctx, ['run', 'bt 1', 'print total', 'info registers rip', 'kill'], 'crash')

@@ -1,0 +1,272 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The victims: small self-checking programs, one for each function and hazard.
+
+    victims.py --lib build/shim/libhybrid.so --bin build/tests/preload [NAME...]
+
+Each runs plainly and in every setting; status and stdout must be the same. Some
+need a place or a right of their own (see the functions below).
+"""
+import argparse
+import ctypes
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.dont_write_bytecode = True
+import harness # noqa: E402
+from harness import Setting, Skip, STEER # noqa: E402
+
+NOBODY = 65534
+
+
+def program(ctx, name, *args, **kw):
+    ctx.run([os.path.join(ctx.bin, name), *args], label=name, **kw)
+
+
+def simple(*names_and_args):
+    name, args = names_and_args[0], names_and_args[1:]
+    return lambda ctx: program(ctx, name, *args, timeout=90)
+
+
+def stdio(ctx):
+    for cap in ('512', '65536', '2000000'):
+        program(ctx, 'hz_stdio', cap)
+        with open(ctx.path('written-at-exit'), encoding='ascii') as f:
+            ctx.record(f'file {cap}', str(hash_of(f.read())))
+
+
+def hash_of(text):
+    import zlib
+    return f'{len(text)} bytes, crc {zlib.crc32(text.encode())}'
+
+
+def late(ctx):
+    program(ctx, 'hz_late')
+    if ctx.setting.preload: # other libraries preloaded before and after
+        early = os.path.join(ctx.bin, 'liblate_early.so')
+        for order in (f'{early}:{ctx.lib}', f'{ctx.lib}:{early}'):
+            ctx.run([os.path.join(ctx.bin, 'hz_late')], env={'LD_PRELOAD': order}, label='hz_late')
+            ctx.run(['/bin/true'], env={'LD_PRELOAD': order}, label='true')
+    else:
+        for _ in range(2):
+            program(ctx, 'hz_late')
+            ctx.run(['/bin/true'], label='true')
+
+
+def bind_now(ctx):
+    for var in ({'LD_BIND_NOW': '1'}, {'GLIBC_TUNABLES': 'glibc.malloc.tcache_count=0'}, {'MALLOC_PERTURB_': '85'}):
+        program(ctx, 'fn_stress', '2000', env=var)
+
+
+def dlopen(ctx):
+    program(ctx, 'hz_dlopen', os.path.join(ctx.bin, 'libplugin.so'), timeout=90)
+
+
+def steered(ctx):
+    """The memory really lies where the setting says (a matrix of passive runs would prove nothing)."""
+    report = ctx.path('report.json')
+    program(ctx, 'hz_grow', '48', env={'HYBRID_STATS': report} if ctx.setting.preload else {})
+    if not ctx.setting.preload:
+        return
+    with open(report, encoding='utf-8') as f:
+        told = json.load(f)
+    mib = {t: told['tiers'][t]['peak'] / 2 ** 20 for t in ('dram', 'pm')}
+    kind = ctx.setting.name.split('-')[0]
+    # 48 MiB of blocks and a mapping of 24; a file backend leaves mappings alone.
+    least = 30
+    good = {'passive': told['state'] == 'passive', 'default': told['state'] in ('passive', 'watch'),
+            'dram': mib['dram'] > least and mib['pm'] < 8, 'pm': mib['pm'] > least and mib['dram'] < 30,
+            'tiny': mib['pm'] > least and mib['dram'] < 12}[kind]
+    ctx.check(good, f'setting {ctx.setting.name}: state {told["state"]}, peaks in MiB {mib}')
+
+
+def full_pm(ctx):
+    """A PM of 8 MiB for 48 MiB of blocks; a DRAM of 4 MiB beside it; both for a thread storm."""
+    for pm in ('emulated:8M', 'emulated:1M'):
+        for extra in ({'HYBRID_POLICY': 'pm'}, {'HYBRID_POLICY': 'pm', 'HYBRID_DRAM': '4M'}, {'HYBRID_POLICY': 'first-fit', 'HYBRID_DRAM': '1M'}):
+            env = dict(extra, HYBRID_START='0', HYBRID_PM=pm) if ctx.setting.preload else {}
+            program(ctx, 'hz_grow', '48', env=env, timeout=90)
+
+
+def full_file_system(ctx):
+    """A PM directory on a file system of 8 MiB: stores must not meet SIGBUS."""
+    need_root_mount(ctx)
+    inner = f'mount -t tmpfs -o size=8m none {ctx.path("small")} && exec "$@"'
+    os.mkdir(ctx.path('small'))
+    env = {'HYBRID_POLICY': 'pm', 'HYBRID_START': '0', 'HYBRID_PM': 'file:' + ctx.path('small')} if ctx.setting.preload else {}
+    ctx.expect_ours = r'PM|small|space|file:' # that the directory is full may be told
+    # The wrapper runs plainly; env gives the preload to the victim alone.
+    pre = {k: v for k, v in ctx.env.items() if k == 'LD_PRELOAD' or k.startswith('HYBRID_')}
+    pre.update(env)
+    pairs = [f'{k}={v}' for k, v in pre.items()]
+    for args in (('hz_grow', '48'), ('hz_fork_memory',), ('fn_stress', '3000')):
+        ctx.run(['unshare', '-m', 'sh', '-c', inner, 'sh', '/usr/bin/env', *pairs, os.path.join(ctx.bin, args[0]), *args[1:]],
+                env={'LD_PRELOAD': ''}, label=args[0], timeout=90)
+
+
+def need_root_mount(ctx):
+    if os.getuid() != 0:
+        raise Skip('mount namespaces need root')
+    got = subprocess.run(['unshare', '-m', 'sh', '-c', 'mount -t tmpfs none /mnt'], check=False,
+                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if got.returncode:
+        raise Skip('this container allows no mount namespaces')
+
+
+def gone_before(ctx):
+    """A PM directory that is not there, is a file, or may not be entered."""
+    with open(ctx.path('a-file'), 'w', encoding='ascii'):
+        pass
+    ctx.expect_ours = r'HYBRID_PM|file:|PM'
+    for where in ('no/such/directory', 'a-file', 'x' * 300):
+        env = dict(STEER['pm'], HYBRID_PM='file:' + ctx.path(where)) if ctx.setting.preload else {}
+        ctx.run([os.path.join(ctx.bin, 'hz_grow'), '24'], env=env, label='hz_grow')
+        if ctx.setting.preload:
+            lines = lines_of_ours(ctx)
+            ctx.check(len(lines) == 1 and where[:20] in lines[0], f'one line about {where[:40]} wanted: {lines}')
+
+
+def lines_of_ours(ctx):
+    """Lines of ours of the last run."""
+    ctx.stderr[-1].seek(0)
+    return harness.OUR_LINE.findall(ctx.stderr[-1].read().decode('utf-8', 'backslashreplace'))
+
+
+def gone_while_running(ctx):
+    os.mkdir(ctx.path('pm'))
+    env = {}
+    if ctx.setting.preload:
+        env = dict(STEER['pm'], HYBRID_PM='file:' + ctx.path('pm'), VICTIM_REMOVE=ctx.path('pm'))
+    ctx.expect_ours = r'PM|file:|director'
+    program(ctx, 'hz_grow', '48', 'rm', env=env, timeout=90)
+
+
+def no_shm(ctx):
+    """/dev/shm read-only, and not there at all: no registry, nothing else changes."""
+    need_root_mount(ctx)
+    pre = [f'{k}={v}' for k, v in ctx.env.items() if k == 'LD_PRELOAD' or (k.startswith('HYBRID_') and k != 'HYBRID_REGISTRY')]
+    if ctx.setting.preload:
+        pre += ['HYBRID_REGISTRY=auto']
+    ctx.expect_ours = r'registry|REGISTRY|shm|file:|PM'
+    for how in ('mount -t tmpfs -o ro none /dev/shm', 'mount -t tmpfs -o size=4k,nr_inodes=1 none /dev/shm'):
+        ctx.run(['unshare', '-m', 'sh', '-c', how + ' && exec "$@"', 'sh', '/usr/bin/env', *pre, os.path.join(ctx.bin, 'hz_grow'), '24'],
+                env={'LD_PRELOAD': ''}, label='hz_grow')
+
+
+def daemon(ctx):
+    """With every report switched on, none may land in a file of the program's."""
+    env = {'HYBRID_STATS': '1', 'HYBRID_VERBOSE': '2'} if ctx.setting.preload else {}
+    ctx.expect_ours = r'.'
+    program(ctx, 'hz_daemon', env=env, keep_stderr=False)
+    for name in sorted(n for n in os.listdir(ctx.dir) if n.startswith('data-') or n == 'stderr-data'):
+        with open(ctx.path(name), encoding='utf-8', errors='replace') as f:
+            ctx.record(name, f.read())
+
+
+def secure(ctx):
+    """A set-uid copy, linked with the library, run by nobody: no variable of ours is obeyed."""
+    if os.getuid() != 0:
+        raise Skip('a set-uid copy needs root')
+    linked = os.path.join(ctx.bin, 'hz_secure_linked')
+    if not os.path.exists(linked):
+        raise Skip('hz_secure_linked has not been built (no libhybrid target)')
+    if os.statvfs(ctx.dir).f_flag & os.ST_NOSUID:
+        raise Skip('the temporary folder is mounted nosuid')
+    os.chmod(ctx.dir, 0o777)
+    copy = ctx.path('copy')
+    shutil.copy(linked, copy)
+    os.chmod(copy, 0o755 | stat.S_ISUID)
+    reports = ctx.path('reports')
+    os.mkdir(reports, 0o777)
+    os.chmod(reports, 0o777)
+    env = {'LD_PRELOAD': ''}
+    if ctx.setting.preload:
+        env.update(HYBRID_STATS=reports + '/stats', HYBRID_REGISTRY=reports + '/registry', HYBRID_VERBOSE='2', HYBRID_STRICT='1',
+                   HYBRID_DRAM='nonsense', HYBRID_POLICY='pm', HYBRID_PM='file:' + reports, HYBRID_START='0')
+
+    def as_nobody():
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+    if not library_readable(ctx):
+        raise Skip('nobody cannot read the library where it has been built')
+    ctx.run([copy], env=env, preexec_fn=as_nobody, label='copy')
+    ctx.check(b'secure 1' in output_of(ctx), 'the kernel did not treat the copy as secure')
+    ctx.check(os.listdir(reports) == [], f'files of ours: {os.listdir(reports)}')
+
+
+def output_of(ctx):
+    return ctx.observed[-2].encode()
+
+
+def library_readable(ctx):
+    got = subprocess.run(['cat', ctx.lib], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
+                         preexec_fn=lambda: (os.setgid(NOBODY), os.setuid(NOBODY)))
+    return got.returncode == 0
+
+
+def subreaper(ctx):
+    """The daemon's second child must have ended before the folder goes."""
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+    daemon(ctx)
+
+
+CASES = {name: simple(name) for name in (
+    'fn_malloc', 'fn_calloc', 'fn_realloc', 'fn_reallocarray', 'fn_free', 'fn_aligned', 'fn_usable', 'fn_libc', 'fn_new',
+    'fn_mmap', 'fn_mremap', 'fn_pthread', 'hz_signals', 'hz_longjmp', 'hz_exceptions', 'hz_spawn', 'hz_cancel',
+    'hz_exit_race', 'hz_limits', 'hz_policy', 'hz_stacks', 'hz_reserve', 'hz_syscalls', 'hz_fork_memory', 'hz_cross_free')}
+CASES.update({
+    'fn_stress': simple('fn_stress', '6000'), 'hz_limits_inherited': simple('hz_limits', 'inherit'),
+    'hz_fork_threads': simple('hz_fork_threads', '100'), 'hz_thread_churn': simple('hz_thread_churn', '12000'),
+    'hz_steered': steered, 'hz_stdio': stdio, 'hz_late': late, 'hz_environment': bind_now, 'hz_dlopen': dlopen, 'hz_full_pm': full_pm,
+    'hz_full_file_system': full_file_system, 'hz_pm_gone_before': gone_before, 'hz_pm_gone_while_running': gone_while_running,
+    'hz_no_shm': no_shm, 'hz_daemon': subreaper, 'hz_secure': secure, 'hz_thread_churn_long': simple('hz_thread_churn', '100000'),
+})
+# Cases that bring settings of their own, or are too long for all.
+ONE = [Setting('library')]
+OWN_SETTINGS = {'hz_full_pm': ONE, 'hz_full_file_system': ONE, 'hz_pm_gone_before': ONE, 'hz_pm_gone_while_running': ONE, 'hz_secure': ONE,
+                'hz_thread_churn_long': [s for s in harness.all_settings() if s.name in ('passive', 'pm-emulated', 'tiny-shm')]}
+
+
+class Case:
+    def __init__(self, fn, bin_dir):
+        self.fn, self.bin = fn, bin_dir
+
+    def run(self, ctx):
+        ctx.bin = self.bin
+        self.fn(ctx)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('--bin', required=True, help='folder of the compiled victims')
+    harness.common_arguments(p)
+    if '--list' in sys.argv:
+        print('\n'.join(CASES))
+        return 0
+    args = p.parse_args()
+    extra = harness.prepare_arguments(args)
+    args.bin = os.path.abspath(args.bin)
+    harness.check_library(args.lib)
+    settings = harness.chosen_settings(args)
+    verdicts = {}
+    for name in (args.names or CASES) * args.repeat:
+        if name not in CASES:
+            sys.exit(f'no victim {name}; there are: {" ".join(CASES)}')
+        chosen = settings if args.settings else OWN_SETTINGS.get(name, settings)
+        got = harness.run_case(name, Case(CASES[name], args.bin), args.lib, chosen, args.cache, extra, args.keep)
+        verdicts[name] = max(verdicts.get(name, 0), got, key=lambda v: (v == harness.FAIL, v))
+    failed = sorted(n for n, v in verdicts.items() if v == harness.FAIL)
+    skipped = sorted(n for n, v in verdicts.items() if v == harness.SKIP)
+    print(f'{len(verdicts) - len(failed) - len(skipped)} of {len(verdicts)} victims in order'
+          + (f'; broken: {" ".join(failed)}' if failed else '') + (f'; skipped: {" ".join(skipped)}' if skipped else ''))
+    return harness.FAIL if failed else harness.SKIP if len(skipped) == len(verdicts) else harness.PASS
+
+
+if __name__ == '__main__':
+    sys.exit(main())

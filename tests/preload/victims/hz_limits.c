@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Little address space (RLIMIT_AS): malloc says NULL and ENOMEM, the program
+ * frees and goes on. "inherit" sets the limit before exec, so that the library
+ * itself starts under it. */
+#include "victim.h"
+
+#include <sys/resource.h>
+
+static void limit(size_t bytes)
+{
+    struct rlimit r = {bytes, bytes};
+    CHECK(setrlimit(RLIMIT_AS, &r) == 0);
+}
+
+static void exhaust(size_t block)
+{
+    struct chain {
+        struct chain *next;
+        size_t seed;
+    } *head = NULL, *c;
+    size_t n = 0;
+    errno = 0;
+    while ((c = malloc(block)) != NULL && n < (size_t)16 << 20) {
+        c->next = head;
+        c->seed = n++;
+        if (block > 64)
+            ((char *)c)[block - 1] = (char)n;
+        head = c;
+    }
+    CHECK(!c && errno == ENOMEM);
+    CHECK(n * block > (size_t)8 << 20); /* something could be had */
+    void *p = (void *)0x55;
+    CHECK(posix_memalign(&p, 4096, (size_t)256 << 20) == ENOMEM && p == (void *)0x55);
+    errno = 0;
+    CHECK(calloc(1, (size_t)512 << 20) == NULL && errno == ENOMEM);
+    char *last = (char *)head;
+    if (block > 64)
+        CHECK(realloc(last, (size_t)512 << 20) == NULL && last[block - 1] == (char)n);
+    size_t freed = 0;
+    while (head) {
+        CHECK(head->seed == n - 1 - freed);
+        c = head->next;
+        free(head);
+        head = c;
+        freed++;
+    }
+    CHECK(freed == n);
+    for (int i = 0; i < 1000; i++) { /* and life goes on */
+        char *q = malloc((size_t)i * 50 + 1);
+        CHECK(q);
+        q[i * 50] = 1;
+        free(q);
+    }
+}
+
+static void *exhaust_in_thread(void *arg)
+{
+    exhaust(*(size_t *)arg);
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "inherit") == 0) {
+        limit((size_t)256 << 20);
+        execl("/proc/self/exe", argv[0], "limited", (char *)NULL);
+        return 98;
+    }
+    if (argc == 1) {
+        free(malloc((size_t)20 << 20)); /* the library may have begun to steer */
+        limit(statm(1) + ((size_t)160 << 20));
+    }
+    const size_t sizes[] = {3000, 100000, 1500000};
+    for (int i = 0; i < 3; i++)
+        exhaust(sizes[i]);
+    pthread_t t;
+    size_t n = 30000;
+    CHECK(pthread_create(&t, NULL, exhaust_in_thread, &n) == 0 && pthread_join(t, NULL) == 0);
+    errno = 0;
+    CHECK(mmap(NULL, (size_t)4 << 30, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED && errno == ENOMEM);
+    puts("ok");
+    return 0;
+}

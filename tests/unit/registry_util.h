@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * A registry file of its own for each test, and other processes to meet there. */
+#ifndef HYBRID_TESTS_REGISTRY_UTIL_H
+#define HYBRID_TESTS_REGISTRY_UTIL_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "service/registry.h"
+#include "service/registry_file.h"
+#include "sys/os.h"
+
+#define MB HY_MIB
+#define BUDGET (100 * MB)
+
+static char dir[256], path[300];
+static struct registry_view view;
+
+static inline int make_dir(void **state)
+{
+    const char *tmp = getenv("TMPDIR");
+    (void)state;
+    snprintf(dir, sizeof(dir), "%s/registry-XXXXXX", tmp != NULL ? tmp : "/tmp");
+    if (mkdtemp(dir) == NULL)
+        return -1;
+    snprintf(path, sizeof(path), "%s/r", dir);
+    return 0;
+}
+
+static inline int remove_dir(void **state)
+{
+    (void)state;
+    unlink(path);
+    return rmdir(dir);
+}
+
+static inline struct registry *open_or_fail(uint64_t budget)
+{
+    struct registry *r = NULL;
+    assert_int_equal(registry_open(path, budget, &r), 0);
+    assert_non_null(r);
+    return r;
+}
+
+static inline struct registry *open_and_join(uint64_t budget, enum hy_class cls)
+{
+    struct registry *r = open_or_fail(budget);
+    assert_int_equal(registry_join(r, cls), 0);
+    assert_true(registry_joined(r));
+    return r;
+}
+
+/* Another process: joins, claims, tells that it has done so and then obeys. */
+struct other {
+    pid_t pid;
+    int to, from;
+};
+
+enum order { ORDER_LEAVE = 'l', ORDER_EXEC = 'e', ORDER_EXIT = 'x' };
+
+static inline void other_main(int in, int out, uint64_t claim)
+{
+    struct registry *r;
+    char c = 'k';
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (registry_open(path, BUDGET, &r) != 0 || registry_join(r, HY_CLASS_CPU) != 0 ||
+        registry_claim_dram(r, claim) != 0)
+        c = 'f';
+    if (write(out, &c, 1) != 1)
+        _exit(2);
+    while (read(in, &c, 1) == 1) {
+        if (c == ORDER_EXIT)
+            _exit(0); /* without leaving: as any program that dies */
+        if (c == ORDER_EXEC)
+            execlp("sleep", "sleep", "60", (char *)NULL);
+        if (c == ORDER_LEAVE)
+            registry_leave(r);
+        if (write(out, &c, 1) != 1)
+            _exit(2);
+    }
+    _exit(0);
+}
+
+static inline struct other other_start(uint64_t claim)
+{
+    int to[2], from[2];
+    char c;
+    struct other o;
+
+    assert_int_equal(pipe2(to, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(from, O_CLOEXEC), 0);
+    o.pid = fork();
+    assert_true(o.pid >= 0);
+    if (o.pid == 0) {
+        close(to[1]);
+        close(from[0]);
+        other_main(to[0], from[1], claim);
+    }
+    close(to[0]);
+    close(from[1]);
+    o.to = to[1];
+    o.from = from[0];
+    assert_int_equal(read(o.from, &c, 1), 1);
+    assert_int_equal(c, 'k');
+    return o;
+}
+
+/* Waits for the answer; after an exec the closed pipe is the answer. */
+static inline void other_order(struct other *o, enum order what)
+{
+    char c = (char)what;
+    assert_int_equal(write(o->to, &c, 1), 1);
+    (void)!read(o->from, &c, 1);
+}
+
+static inline void other_end(struct other *o)
+{
+    kill(o->pid, SIGKILL);
+    assert_int_equal(waitpid(o->pid, NULL, 0), o->pid);
+    close(o->to);
+    close(o->from);
+}
+
+/* Claims look for dead ones at a bounded rate: try for at most two seconds. */
+static inline int claim_soon(struct registry *r, uint64_t bytes)
+{
+    int err = -ENOSPC;
+    for (int i = 0; i < 200 && err == -ENOSPC; i++) {
+        err = registry_claim_dram(r, bytes);
+        if (err == -ENOSPC)
+            usleep(10000);
+    }
+    return err;
+}
+
+static inline const struct registry_entry *entry_of(pid_t pid)
+{
+    for (unsigned i = 0; i < view.n; i++)
+        if (view.entry[i].pid == pid)
+            return &view.entry[i];
+    return NULL;
+}
+
+/* The file as others could scribble on it. */
+static inline struct reg_file *map_raw(void)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    struct reg_file *f = mmap(NULL, REGISTRY_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_true(f != MAP_FAILED);
+    close(fd);
+    return f;
+}
+
+static inline void unmap_raw(struct reg_file *f)
+{
+    munmap(f, REGISTRY_BYTES);
+}
+
+static inline uint64_t word_of(pid_t pid, enum reg_state state)
+{
+    struct os_proc_id id;
+    assert_int_equal(os_proc_id(pid, &id), 0);
+    return reg_identity(&id) | state;
+}
+
+/* A process that only lives. */
+static inline pid_t sleeper(void)
+{
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
+    }
+    return pid;
+}
+
+static inline void end_sleeper(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+#endif

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * The heaps over plain memory: what a program notices of malloc and free, and
+ * what the rest of the library relies on (limits, tiers, purging, the map). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "service/heap/heap.h"
+#include "sys/os.h"
+
+#define RANGE (512 * HY_MIB)
+
+static char *base;
+static size_t taken[HY_TIERS];
+static uint64_t charged[HY_TIERS], limit[HY_TIERS] = {UINT64_MAX, UINT64_MAX};
+static bool supplier_dry[HY_TIERS];
+
+static void *take(enum hy_tier t, size_t bytes)
+{
+    if (supplier_dry[t] || taken[t] + bytes > RANGE)
+        return NULL;
+    char *p = base + (t == HY_PM ? RANGE : 0) + taken[t];
+    taken[t] += bytes;
+    assert_int_equal(os_commit(p, bytes), 0);
+    return p;
+}
+
+static int purge(enum hy_tier t, void *p, size_t bytes)
+{
+    (void)t;
+    return os_purge(p, bytes);
+}
+
+static bool charge(enum hy_tier t, size_t bytes, bool force)
+{
+    if (!force && charged[t] + bytes > limit[t])
+        return false;
+    charged[t] += bytes;
+    return true;
+}
+
+static void discharge(enum hy_tier t, size_t bytes)
+{
+    assert_true(charged[t] >= bytes);
+    charged[t] -= bytes;
+    heap_reopen(t);
+}
+
+static int make_heap(void **state)
+{
+    static const struct heap_host host = {take, purge, charge, discharge};
+    const size_t bytes[HY_TIERS] = {RANGE, RANGE};
+    void *p;
+    (void)state;
+    if (os_reserve(2 * RANGE, HEAP_GRANULE, &p))
+        return -1;
+    base = p;
+    return heap_init(base, bytes, &host);
+}
+
+static int settle(void **state)
+{
+    (void)state;
+    for (int t = 0; t < HY_TIERS; t++) {
+        limit[t] = UINT64_MAX;
+        supplier_dry[t] = false;
+        heap_trim((enum hy_tier)t);
+    }
+    heap_set_favour(HY_DRAM);
+    return heap_is_valid() ? 0 : -1;
+}
+
+static const struct heap_want dram = {.tier = HY_DRAM, .weight = 1};
+static const struct heap_want pm = {.tier = HY_PM, .weight = 1};
+
+static void every_size_holds_what_it_promises(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n <= 70000; n += n < 2100 ? 1 : 509) {
+        unsigned char *p = heap_alloc(n, n & 1 ? &pm : &dram);
+        assert_non_null(p);
+        assert_true(heap_owns(p));
+        assert_int_equal((uintptr_t)p % 16, 0);
+        assert_int_equal(heap_tier_of(p), n & 1 ? HY_PM : HY_DRAM);
+        size_t usable = heap_usable_size(p);
+        assert_true(usable >= n);
+        if (n > 128 && n <= SIZECLASS_MAX)
+            assert_true(usable - n <= n / 8 + 16);
+        memset(p, 0xa5, usable);
+        heap_free(p);
+    }
+}
+
+static void blocks_do_not_overlap(void **state)
+{
+    enum { N = 6000 };
+    static unsigned char *block[N];
+    static size_t size[N];
+    uint32_t seed = 42;
+    (void)state;
+    for (int round = 0; round < 40000; round++) {
+        seed = seed * 1664525u + 1013904223u;
+        int i = (int)(seed >> 8) % N;
+        if (block[i]) {
+            for (size_t k = 0; k < size[i]; k += 97)
+                assert_int_equal(block[i][k], (unsigned char)i);
+            heap_free(block[i]);
+        }
+        size[i] = (seed >> 20) % (i % 50 == 0 ? 300000u : 600u);
+        block[i] = heap_alloc(size[i], i & 1 ? &pm : &dram);
+        assert_non_null(block[i]);
+        memset(block[i], i, size[i]);
+    }
+    assert_true(heap_is_valid());
+    for (int i = 0; i < N; i++)
+        if (block[i])
+            heap_free(block[i]);
+}
+
+static void zeroed_means_zero_after_reuse(void **state)
+{
+    (void)state;
+    for (size_t n = 1; n < 3 * HY_MIB; n = n * 3 + 7)
+        for (int again = 0; again < 3; again++) {
+            unsigned char *p = heap_alloc_zeroed(n, &dram);
+            assert_non_null(p);
+            for (size_t k = 0; k < n; k++)
+                if (p[k])
+                    fail_msg("byte %zu of %zu is %u", k, n, p[k]);
+            memset(p, 0xff, n);
+            heap_free(p);
+        }
+}
+
+static void alignment_is_kept_at_every_power_of_two(void **state)
+{
+    (void)state;
+    for (size_t align = 8; align <= 64 * HY_MIB; align *= 2)
+        for (size_t n = 1; n < 200000; n = n * 5 + 3) {
+            void *p = heap_alloc_aligned(align, n, &pm);
+            assert_non_null(p);
+            assert_int_equal((uintptr_t)p & (align - 1), 0);
+            assert_true(heap_usable_size(p) >= n);
+            memset(p, 1, n);
+            heap_free(p);
+        }
+    assert_true(heap_is_valid());
+}
+
+static void absurd_sizes_are_refused(void **state)
+{
+    (void)state;
+    assert_null(heap_alloc(SIZE_MAX, &dram));
+    assert_null(heap_alloc((size_t)PTRDIFF_MAX + 1, &dram));
+    assert_null(heap_alloc(RANGE + 1, &dram));
+    assert_null(heap_alloc_aligned((size_t)1 << 62, 8, &dram));
+    assert_null(heap_alloc_aligned(16, SIZE_MAX - 8, &dram));
+}
+
+static void a_full_tier_gives_way_to_the_other(void **state)
+{
+    (void)state;
+    limit[HY_DRAM] = charged[HY_DRAM] + 2 * HY_MIB;
+    limit[HY_PM] = charged[HY_PM] + 2 * HY_MIB;
+    void *p[64];
+    unsigned in_pm = 0;
+    for (int i = 0; i < 64; i++) {
+        p[i] = heap_alloc(100000, &dram);
+        assert_non_null(p[i]); /* beyond both limits: DRAM all the same */
+        in_pm += heap_tier_of(p[i]) == HY_PM;
+    }
+    assert_in_range(in_pm, 15, 20);
+    for (int i = 0; i < 64; i++)
+        heap_free(p[i]);
+}
+
+static void nothing_left_is_null_and_recovers(void **state)
+{
+    (void)state;
+    static void *p[40];
+    int n = 0;
+    while (n < 40 && (p[n] = heap_alloc(40 * HY_MIB, &dram)) != NULL)
+        n++;
+    assert_in_range(n, 12, 26); /* two ranges of 512 MiB */
+    assert_null(heap_alloc(40 * HY_MIB, &pm));
+    for (int i = 0; i < n; i++)
+        heap_free(p[i]);
+    void *again = heap_alloc(200 * HY_MIB, &dram); /* joined again */
+    assert_non_null(again);
+    heap_free(again);
+}
+
+static void small_classes_return_to_the_favoured_tier(void **state)
+{
+    enum { N = 20000 };
+    static void *p[N];
+    (void)state;
+    limit[HY_DRAM] = charged[HY_DRAM] + 256 * HY_KIB;
+    unsigned in_pm = 0;
+    for (int i = 0; i < N; i++) {
+        p[i] = heap_alloc(64, &dram);
+        in_pm += heap_tier_of(p[i]) == HY_PM;
+    }
+    assert_in_range(in_pm, N - 256 * 1024 / 64 - 2048, N - 2048);
+    for (int i = 0; i < N; i++)
+        heap_free(p[i]);
+    heap_trim(HY_DRAM);
+    void *q = heap_alloc(64, &dram);
+    assert_int_equal(heap_tier_of(q), HY_DRAM);
+    heap_free(q);
+}
+
+static void what_is_freed_is_discharged(void **state)
+{
+    (void)state;
+    heap_trim(HY_DRAM);
+    uint64_t before = charged[HY_DRAM];
+    void *a = heap_alloc(10 * HY_MIB + 1, &dram);
+    assert_int_equal(charged[HY_DRAM] - before, 10 * HY_MIB + HY_PAGE);
+    assert_true(heap_resize_in_place(a, 8 * HY_MIB));
+    heap_free(a);
+    heap_trim(HY_DRAM);
+    assert_int_equal(charged[HY_DRAM], before);
+}
+
+static void free_memory_is_given_back_in_time(void **state)
+{
+    struct heap_stats s;
+    (void)state;
+    void *a = heap_alloc(6 * HY_MIB, &pm);
+    memset(a, 1, 6 * HY_MIB);
+    heap_free(a);
+    heap_get_stats(HY_PM, &s);
+    assert_true(s.dirty_bytes >= 6 * HY_MIB);
+    heap_decay(HY_PM, SIZE_MAX); /* freed in this tick: stays */
+    heap_get_stats(HY_PM, &s);
+    assert_true(s.dirty_bytes >= 6 * HY_MIB);
+    heap_decay(HY_PM, SIZE_MAX);
+    heap_get_stats(HY_PM, &s);
+    assert_int_equal(s.dirty_bytes, 0);
+    size_t pages;
+    assert_int_equal(os_resident_pages(a, 6 * HY_MIB, &pages), 0);
+    assert_int_equal(pages, 0);
+}
+
+static void dirty_memory_has_a_bound(void **state)
+{
+    struct heap_stats s;
+    static void *p[100];
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        p[i] = heap_alloc(HY_MIB, &dram);
+    for (int i = 0; i < 100; i++)
+        heap_free(p[i]);
+    heap_get_stats(HY_DRAM, &s);
+    assert_true(s.dirty_bytes <= 12 * HY_MIB);
+    assert_int_equal(s.large_blocks, 0);
+}
+
+static void realloc_grows_where_it_lies_when_it_can(void **state)
+{
+    struct heap_want roomy = dram;
+    (void)state;
+    roomy.spare = 4 * HY_MIB;
+    char *p = heap_alloc(HY_MIB, &roomy);
+    memset(p, 7, HY_MIB);
+    for (size_t n = HY_MIB; n <= 5 * HY_MIB; n += 100000)
+        assert_true(heap_resize_in_place(p, n));
+    assert_int_equal(p[HY_MIB - 1], 7);
+    assert_false(heap_resize_in_place(p, 100)); /* belongs into a class */
+    assert_false(heap_resize_in_place(p, SIZE_MAX));
+    heap_free(p);
+}
+
+static void wrong_frees_are_ignored(void **state)
+{
+    (void)state;
+    enum { N = 300 };
+    void *p[N];
+    for (int i = 0; i < N; i++)
+        p[i] = heap_alloc(48, &dram);
+    for (int i = 0; i < N; i++)
+        heap_free(p[i]);
+    heap_trim(HY_DRAM);
+    heap_free(p[7]); /* twice */
+    heap_trim(HY_DRAM);
+    void *big = heap_alloc(HY_MIB, &dram);
+    heap_free((char *)big + HEAP_GRANULE); /* inside */
+    heap_free(big);
+    assert_true(heap_is_valid());
+}
+
+static void a_block_with_a_run_knows_its_site(void **state)
+{
+    struct heap_want w = {.tier = HY_PM, .site = 77, .weight = 1000, .own_run = true};
+    uint16_t site;
+    uint32_t weight;
+    size_t size;
+    (void)state;
+    void *p = heap_alloc(24, &w);
+    assert_true(heap_site_of(p, &site, &weight, &size));
+    assert_int_equal(site, 77);
+    assert_int_equal(weight, 1000);
+    heap_free(p);
+    p = heap_alloc(24, &pm);
+    assert_false(heap_site_of(p, &site, &weight, &size));
+    heap_free(p);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup(f, settle)
+    const struct CMUnitTest tests[] = {
+        T(every_size_holds_what_it_promises),
+        T(blocks_do_not_overlap),
+        T(zeroed_means_zero_after_reuse),
+        T(alignment_is_kept_at_every_power_of_two),
+        T(absurd_sizes_are_refused),
+        T(a_full_tier_gives_way_to_the_other),
+        T(nothing_left_is_null_and_recovers),
+        T(small_classes_return_to_the_favoured_tier),
+        T(what_is_freed_is_discharged),
+        T(free_memory_is_given_back_in_time),
+        T(dirty_memory_has_a_bound),
+        T(realloc_grows_where_it_lies_when_it_can),
+        T(wrong_frees_are_ignored),
+        T(a_block_with_a_run_knows_its_site),
+    };
+    return cmocka_run_group_tests(tests, make_heap, NULL);
+}

@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * What a user meets who sets options: values, messages, precedence. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "decide/options.h"
+#include "decide/text.h"
+
+struct heard {
+    unsigned n;
+    char last[2048];
+    char all[8192];
+};
+
+static void hear(void *ctx, const char *message)
+{
+    struct heard *h = ctx;
+
+    h->n++;
+    assert_true(strlen(message) > 0 && strlen(message) < 1024);
+    for (const char *c = message; *c; c++)
+        assert_true((unsigned char)*c >= 0x20 && *c != 0x7f);
+    snprintf(h->last, sizeof(h->last), "%s", message);
+    snprintf(h->all + strlen(h->all), sizeof(h->all) - strlen(h->all), "%s\n", message);
+}
+
+static void assert_has(const char *message, const char *part)
+{
+    if (!strstr(message, part))
+        fail_msg("\"%s\" lacks \"%s\"", message, part);
+}
+
+static struct hy_settings s;
+
+static int set(enum hy_opt_id id, const char *value, struct heard *h)
+{
+    memset(h, 0, sizeof(*h));
+    return options_set(&s, id, value, HY_FROM_ENV, hear, h);
+}
+
+static int reset(void **state)
+{
+    (void)state;
+    options_defaults(&s);
+    return 0;
+}
+
+static void accepts(enum hy_opt_id id, const char *value, const char *shown)
+{
+    char buf[HY_PATH_MAX + 16], again[HY_PATH_MAX + 16];
+    struct heard h;
+
+    options_defaults(&s);
+    if (set(id, value, &h) != 0)
+        fail_msg("%s=%s: %s", options_info(id)->env, value, h.last);
+    assert_int_equal(h.n, 0);
+    assert_int_equal(s.source[id], HY_FROM_ENV);
+    options_format(&s, id, buf, sizeof(buf));
+    assert_string_equal(buf, shown);
+    assert_int_equal(set(id, buf, &h), 0); /* what is shown can be written */
+    options_format(&s, id, again, sizeof(again));
+    assert_string_equal(buf, again);
+}
+
+static void refuses(enum hy_opt_id id, const char *value)
+{
+    struct hy_settings before;
+    struct heard h;
+
+    options_defaults(&s);
+    before = s;
+    if (set(id, value, &h) != -EINVAL)
+        fail_msg("%s=%s was taken", options_info(id)->env, value);
+    assert_int_equal(h.n, 1);
+    assert_has(h.last, options_info(id)->env);
+    assert_has(h.last, "allowed: ");
+    assert_has(h.last, options_info(id)->dflt[0] == '/' ? "/etc/" : options_info(id)->dflt);
+    assert_has(h.last, "(the default) is used instead");
+    assert_memory_equal(&s, &before, sizeof(s));
+}
+
+static void test_defaults(void **state)
+{
+    char buf[HY_PATH_MAX + 16];
+
+    (void)state;
+    assert_int_equal(s.policy, HY_POLICY_AUTO);
+    assert_int_equal(s.cls, HY_CLASS_UNKNOWN);
+    assert_int_equal(s.pm.kind, HY_PM_AUTO);
+    assert_true(s.dram.is_percent && s.dram.value == 100);
+    assert_true(s.dram_shared.is_percent && s.dram_shared.value == 100);
+    assert_int_equal(s.dram_allocator, HY_DRAM_MEMKIND);
+    assert_string_equal(s.profile, "");
+    assert_string_equal(s.registry, "auto");
+    assert_string_equal(s.stats, "0");
+    assert_int_equal(s.start, 16 * HY_MIB);
+    assert_int_equal(s.mmap_min, HY_MIB);
+    assert_int_equal(s.sites, HY_AUTO);
+    assert_int_equal(s.site_min, 64 * HY_KIB);
+    assert_int_equal(s.site_sample, 512 * HY_KIB);
+    assert_int_equal(s.verbose, 0);
+    assert_false(s.strict);
+    for (unsigned i = 0; i < OPT_COUNT; i++) {
+        options_format(&s, i, buf, sizeof(buf));
+        assert_string_equal(buf, options_info(i)->dflt);
+        assert_int_equal(s.source[i], HY_FROM_DEFAULT);
+    }
+    assert_int_equal(options_check(&s, hear, &(struct heard){0}), 0);
+}
+
+/* Names in the table agree with each other, and with themselves as words. */
+static void test_table(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < OPT_COUNT; i++) {
+        const struct hy_opt_info *info = options_info(i);
+        char env[64] = "HYBRID_";
+
+        for (const char *k = info->key; *k; k++)
+            env[strlen(env)] = (char)(*k >= 'a' && *k <= 'z' ? *k - 32 : *k);
+        assert_string_equal(env, info->env);
+        assert_int_equal(options_by_env(info->env, strlen(info->env)), i);
+        assert_int_equal(options_by_key(info->key), i);
+        assert_true(strlen(info->help) > 20 && info->help[strlen(info->help) - 1] == '.');
+    }
+    assert_null(options_info(OPT_COUNT));
+    assert_int_equal(options_by_env("HYBRID_DRAM=8G", 11), OPT_DRAM); /* not NUL-terminated */
+    assert_int_equal(options_by_env("HYBRID_DRAX", 11), OPT_COUNT);
+    assert_int_equal(options_by_env("hybrid_dram", 11), OPT_COUNT);
+    assert_int_equal(options_by_env("", 0), OPT_COUNT);
+    assert_int_equal(options_by_key("dram-shared"), OPT_DRAM_SHARED);
+    assert_int_equal(options_by_key("DRAM"), OPT_COUNT);
+    assert_int_equal(options_by_key(""), OPT_COUNT);
+}
+
+static void test_good_values(void **state)
+{
+    static const char *const words[] = {"auto", "dram", "pm", "first-fit", "off"};
+
+    (void)state;
+    for (unsigned i = 0; i < HY_ARRAY_SIZE(words); i++) {
+        accepts(OPT_POLICY, words[i], words[i]);
+        assert_int_equal(s.policy, i);
+    }
+    accepts(OPT_CLASS, "latency", "latency");
+    assert_int_equal(s.cls, HY_CLASS_LATENCY);
+    accepts(OPT_CLASS, "none", "none");
+    accepts(OPT_DRAM, "4M", "4M");
+    assert_true(!s.dram.is_percent && s.dram.value == 4 * HY_MIB);
+    accepts(OPT_DRAM, "25%", "25%");
+    assert_true(s.dram.is_percent && s.dram.value == 25);
+    accepts(OPT_DRAM, "0", "0");
+    accepts(OPT_DRAM, "0%", "0%");
+    accepts(OPT_DRAM, "1024T", "1024T");
+    accepts(OPT_DRAM, "8gib", "8G");
+    accepts(OPT_DRAM, "8GB", "8G");
+    accepts(OPT_DRAM, "08k", "8K");
+    accepts(OPT_DRAM, "1536K", "1536K");
+    accepts(OPT_DRAM, "1000", "1000");
+    accepts(OPT_START, "0", "0");
+    accepts(OPT_DRAM_ALLOCATOR, "next", "next");
+    accepts(OPT_SITES, "on", "on");
+    assert_int_equal(s.sites, HY_ON);
+    accepts(OPT_SITES, "off", "off");
+    assert_int_equal(s.sites, HY_OFF);
+    accepts(OPT_VERBOSE, "2", "2");
+    assert_int_equal(s.verbose, 2);
+    accepts(OPT_STRICT, "1", "1");
+    assert_true(s.strict);
+    accepts(OPT_PROFILE, "ocean", "ocean");
+    accepts(OPT_PROFILE, "./a b/\xff.ini", "./a b/\xff.ini"); /* paths are bytes */
+    accepts(OPT_PROFILE, "none", "none");
+    assert_string_equal(s.profile, "");
+    accepts(OPT_PROFILE_PATH, "/a:/b/c", "/a:/b/c");
+    accepts(OPT_REGISTRY, "none", "none");
+    accepts(OPT_REGISTRY, "/dev/shm/x", "/dev/shm/x");
+    accepts(OPT_STATS, "1", "1");
+    accepts(OPT_STATS, "/tmp/s-%p.json", "/tmp/s-%p.json");
+    accepts(OPT_STATS, "./2", "./2");
+}
+
+static void test_pm(void **state)
+{
+    (void)state;
+    accepts(OPT_PM, "none", "none");
+    accepts(OPT_PM, "node:3,1,3", "node:1,3");
+    assert_int_equal(s.pm.kind, HY_PM_NODE);
+    assert_int_equal(s.pm.nodes, 1u << 1 | 1u << 3);
+    accepts(OPT_PM, "node:63", "node:63");
+    assert_true(s.pm.nodes == (uint64_t)1 << 63);
+    accepts(OPT_PM, "file:/mnt/pm 0:x", "file:/mnt/pm 0:x");
+    assert_string_equal(s.pm.dir, "/mnt/pm 0:x");
+    accepts(OPT_PM, "emulated", "emulated");
+    assert_int_equal(s.pm.bytes, 0);
+    accepts(OPT_PM, "emulated:2G", "emulated:2G");
+    assert_int_equal(s.pm.bytes, 2 * HY_GIB);
+    assert_string_equal(s.pm.dir, "");
+    static const char *const bad[] = {
+        "node",       "node:",       "node:64",     "node:1,",
+        "node:,1",    "node:-1",     "node:1-3",    "node:99999999999999999999",
+        "node: 1",    "file",        "file:",       "file:relative",
+        "emulated:",  "emulated:1K", "emulated:-1", "emulated:x",
+        "auto:",      "none:1",      "Node:1",      "nodes:1",
+        "file:/a\nb", ":",           "emulatedd",   "\xff\xfe"};
+    for (unsigned i = 0; i < HY_ARRAY_SIZE(bad); i++)
+        refuses(OPT_PM, bad[i]);
+}
+
+static void test_bad_values(void **state)
+{
+    static const char *const numbers[] = {"-1",
+                                          "+1",
+                                          " 1",
+                                          "1 ",
+                                          "1.5G",
+                                          "1,5G",
+                                          "1e9",
+                                          "0x10",
+                                          "G",
+                                          "1GG",
+                                          "1Gi",
+                                          "1iB",
+                                          "1B",
+                                          "1KiBs",
+                                          "1P",
+                                          "1025T",
+                                          "1048577G",
+                                          "18446744073709551615",
+                                          "18446744073709551616",
+                                          "99999999999999999999999999999999999999999",
+                                          "99999999999999999999999T",
+                                          "\xd9\xa1",
+                                          "12\t",
+                                          "a"};
+    static const enum hy_opt_id sized[] = {OPT_DRAM,     OPT_DRAM_SHARED, OPT_START,
+                                           OPT_MMAP_MIN, OPT_SITE_MIN,    OPT_SITE_SAMPLE};
+    static const char *const percent[] = {"101%", "%",    "-1%",  "1.5%",
+                                          "10%%", "10 %", "10K%", "99999999999999999999999%"};
+
+    (void)state;
+    for (unsigned i = 0; i < HY_ARRAY_SIZE(sized); i++)
+        for (unsigned k = 0; k < HY_ARRAY_SIZE(numbers); k++)
+            refuses(sized[i], numbers[k]);
+    for (unsigned k = 0; k < HY_ARRAY_SIZE(percent); k++)
+        refuses(OPT_DRAM, percent[k]);
+    refuses(OPT_START, "10%"); /* no percentage here */
+    refuses(OPT_MMAP_MIN, "4095");
+    refuses(OPT_SITE_SAMPLE, "0"); /* would be a division by nothing */
+    refuses(OPT_POLICY, "DRAM");
+    refuses(OPT_POLICY, "auto|dram");
+    refuses(OPT_POLICY, "au");
+    refuses(OPT_CLASS, "unknown");
+    refuses(OPT_STRICT, "2");
+    refuses(OPT_STRICT, "yes");
+    refuses(OPT_VERBOSE, "3");
+    refuses(OPT_VERBOSE, "-1");
+    refuses(OPT_VERBOSE, "01");
+    refuses(OPT_STATS, "2");
+    refuses(OPT_STATS, "-1");
+    refuses(OPT_STATS, "/tmp/");
+    refuses(OPT_PROFILE, "dir/");
+    refuses(OPT_PROFILE_PATH, "a:/b");
+    refuses(OPT_PROFILE_PATH, "/a::/b");
+    refuses(OPT_PROFILE_PATH, "/a:");
+    refuses(OPT_PROFILE_PATH, ":");
+    refuses(OPT_REGISTRY, "off");
+    refuses(OPT_REGISTRY, "/a\x01");
+}
+
+/* Whatever the option: nothing, control characters, noise, a megabyte. */
+static void test_hostile_values(void **state)
+{
+    static char huge[1 << 20];
+    struct heard h;
+
+    (void)state;
+    memset(huge, '/', sizeof(huge) - 1);
+    for (unsigned i = 0; i < OPT_COUNT; i++) {
+        refuses(i, "");
+        assert_int_equal(set(i, "", &h), -EINVAL);
+        assert_has(h.last, " is empty; allowed: ");
+        refuses(i, "\n");
+        refuses(i, "/a\x7f");
+        refuses(i, huge);
+        if (i == OPT_PROFILE || i == OPT_STATS) /* any other name could be a file */
+            accepts(i, "\xc3\xa9", "\xc3\xa9");
+        else
+            refuses(i, "\xff\xc0\x80\x1b[31m\"x\\");
+        assert_int_equal(options_set(&s, i, NULL, HY_FROM_ENV, NULL, NULL), -EINVAL);
+    }
+    huge[HY_PATH_MAX] = '\0';
+    refuses(OPT_REGISTRY, huge);
+    huge[HY_PATH_MAX - 1] = '\0';
+    accepts(OPT_REGISTRY, huge, huge);
+}
+
+static void test_messages(void **state)
+{
+    struct heard h;
+
+    (void)state;
+    set(OPT_POLICY, "fast", &h);
+    assert_string_equal(h.last, "HYBRID_POLICY=\"fast\" is not known; allowed: auto, dram, pm, "
+                                "first-fit or off; auto (the default) is used instead");
+    set(OPT_DRAM, "4X", &h);
+    assert_string_equal(
+        h.last, "HYBRID_DRAM=\"4X\" is not a size; allowed: a size up to 1024T, such as "
+                "512M or 8G, or a percentage up to 100%; 100% (the default) is used instead");
+    set(OPT_POLICY,
+        "\xff"
+        "caf\xc3\xa9\x1b[2J\xe2\x80\xae\"",
+        &h);
+    assert_has(h.last, "\"\\xffcaf\xc3\xa9\\x1b[2J\\xe2\\x80\\xae\\x22\"");
+    set(OPT_POLICY, "0123456789012345678901234567890123456789012345678901234567890123456789", &h);
+    assert_has(h.last, "=\"012345678901234567890123456789012345678901234567...\" is");
+    memset(&h, 0, sizeof(h));
+    options_set(&s, OPT_START, "-3", HY_FROM_PROFILE, hear, &h);
+    assert_has(h.last, "the profile's start=\"-3\" is not a size");
+    set(OPT_POLICY, "pm", &h);
+    set(OPT_POLICY, "fast", &h);
+    assert_has(h.last, "pm (as set before) is used instead");
+}
+
+static void test_precedence(void **state)
+{
+    struct heard h = {0};
+
+    (void)state;
+    assert_int_equal(options_set(&s, OPT_DRAM, "1G", HY_FROM_ENV, hear, &h), 0);
+    assert_int_equal(options_set(&s, OPT_DRAM, "2G", HY_FROM_PROFILE, hear, &h), 0);
+    assert_int_equal(s.dram.value, HY_GIB);
+    assert_int_equal(s.source[OPT_DRAM], HY_FROM_ENV);
+    assert_int_equal(options_set(&s, OPT_START, "2M", HY_FROM_PROFILE, hear, &h), 0);
+    assert_int_equal(s.source[OPT_START], HY_FROM_PROFILE);
+    assert_int_equal(options_set(&s, OPT_START, "3M", HY_FROM_ENV, hear, &h), 0);
+    assert_int_equal(s.start, 3 * HY_MIB);
+    assert_int_equal(h.n, 0);
+    assert_int_equal(options_set(&s, OPT_DRAM, "x", HY_FROM_PROFILE, hear, &h), -EINVAL);
+    assert_int_equal(h.n, 1); /* overridden, but wrong all the same */
+
+    static const enum hy_opt_id ours[] = {OPT_PROFILE, OPT_PROFILE_PATH, OPT_REGISTRY,
+                                          OPT_STATS,   OPT_VERBOSE,      OPT_STRICT};
+    for (unsigned i = 0; i < HY_ARRAY_SIZE(ours); i++) {
+        h.n = 0;
+        assert_int_equal(options_set(&s, ours[i], "1", HY_FROM_PROFILE, hear, &h), -EINVAL);
+        assert_int_equal(h.n, 1);
+        assert_has(h.last, options_info(ours[i])->env);
+        assert_int_equal(s.source[ours[i]], HY_FROM_DEFAULT);
+    }
+}
+
+static void test_nearest(void **state)
+{
+    static const struct {
+        const char *name;
+        enum hy_opt_id id;
+    } cases[] = {
+        {"HYBRID_DRAMM", OPT_DRAM},
+        {"HYBRID_POLCIY", OPT_POLICY},
+        {"HYBRID_dram", OPT_DRAM},
+        {"HYBRID_DRAM_SHARD", OPT_DRAM_SHARED},
+        {"plicy", OPT_POLICY},
+        {"HYBRID_DRAM-ALLOCATOR", OPT_DRAM_ALLOCATOR},
+        {"HYBRID_PN", OPT_PM},
+        {"HYBRID_STAT", OPT_STATS},
+        {"HYBRID_SITESAMPLE", OPT_SITE_SAMPLE},
+        {"HYBRID_COUNTERS", OPT_COUNT},
+        {"HYBRID_XYZ", OPT_COUNT},
+        {"HYBRID_", OPT_COUNT},
+        {"", OPT_COUNT},
+        {"HYBRID_X", OPT_COUNT},
+        {"HYBRID_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", OPT_COUNT},
+    };
+    struct heard h = {0};
+
+    (void)state;
+    for (unsigned i = 0; i < HY_ARRAY_SIZE(cases); i++)
+        if (options_nearest(cases[i].name, strlen(cases[i].name)) != cases[i].id)
+            fail_msg("%s", cases[i].name);
+    options_unknown_env("HYBRID_DRAMM", 12, hear, &h);
+    assert_string_equal(h.last, "HYBRID_DRAMM is not an option of libhybrid and is ignored; did "
+                                "you mean HYBRID_DRAM?");
+    options_unknown_env("HYBRID_COUNTERS", 15, hear, &h);
+    assert_string_equal(h.last, "HYBRID_COUNTERS is not an option of libhybrid and is ignored");
+    options_unknown_env("HYBRID_\x80\n", 9, hear, &h);
+    assert_has(h.last, "HYBRID_\\x80\\x0a is not");
+}
+
+static int check(struct heard *h, const char *const (*pairs)[2], unsigned n)
+{
+    options_defaults(&s);
+    memset(h, 0, sizeof(*h));
+    for (unsigned i = 0; i < n; i++) {
+        enum hy_opt_id id = options_by_env(pairs[i][0], strlen(pairs[i][0]));
+
+        assert_int_not_equal(id, OPT_COUNT);
+        assert_int_equal(options_set(&s, id, pairs[i][1], HY_FROM_ENV, hear, h), 0);
+    }
+    return options_check(&s, hear, h);
+}
+#define CHECK(h, ...)                                                                              \
+    check(h, (const char *const[][2]){__VA_ARGS__},                                                \
+          sizeof((const char *const[][2]){__VA_ARGS__}) / sizeof(const char *[2]))
+
+static void test_cross_checks(void **state)
+{
+    struct heard h;
+
+    (void)state;
+    assert_int_equal(CHECK(&h, {"HYBRID_POLICY", "pm"}, {"HYBRID_PM", "none"}), 1);
+    assert_has(h.all, "HYBRID_POLICY=pm contradicts HYBRID_PM=none");
+    assert_int_equal(CHECK(&h, {"HYBRID_POLICY", "dram"}, {"HYBRID_DRAM", "0%"}), 1);
+    assert_has(h.all, "HYBRID_POLICY=dram contradicts HYBRID_DRAM=0");
+    assert_int_equal(CHECK(&h, {"HYBRID_PM", "none"}, {"HYBRID_DRAM", "0"}), 1);
+    assert_int_equal(CHECK(&h, {"HYBRID_DRAM", "2G"}, {"HYBRID_DRAM_SHARED", "1G"}), 1);
+    assert_int_equal(CHECK(&h, {"HYBRID_DRAM", "2G"}, {"HYBRID_DRAM_SHARED", "10%"}), 0);
+    assert_int_equal(CHECK(&h, {"HYBRID_POLICY", "off"}, {"HYBRID_CLASS", "cpu"}), 1);
+    assert_has(h.all, "HYBRID_CLASS has no effect with HYBRID_POLICY=off");
+    assert_int_equal(CHECK(&h, {"HYBRID_REGISTRY", "none"}, {"HYBRID_DRAM_SHARED", "1G"}), 1);
+    assert_int_equal(CHECK(&h, {"HYBRID_SITES", "off"}, {"HYBRID_SITE_MIN", "1K"}), 1);
+    /* hints are not counted: STRICT must not end a program for them */
+    assert_int_equal(CHECK(&h, {"HYBRID_STRICT", "1"}, {"HYBRID_START", "1M"}), 0);
+    assert_int_equal(h.n, 1);
+    assert_int_equal(CHECK(&h, {"HYBRID_STRICT", "1"}), 0);
+    assert_int_equal(h.n, 0);
+    /* what a test matrix or a careful user sets together is no problem */
+    assert_int_equal(CHECK(&h, {"HYBRID_POLICY", "dram"}, {"HYBRID_PM", "emulated"}), 0);
+    assert_int_equal(CHECK(&h, {"HYBRID_POLICY", "off"}, {"HYBRID_PM", "file:/tmp"},
+                           {"HYBRID_DRAM", "4M"}, {"HYBRID_STATS", "1"}),
+                     0);
+    assert_int_equal(h.n, 0);
+    /* off in the environment silences a profile's class without a word */
+    options_defaults(&s);
+    options_set(&s, OPT_CLASS, "cpu", HY_FROM_PROFILE, NULL, NULL);
+    options_set(&s, OPT_POLICY, "off", HY_FROM_ENV, NULL, NULL);
+    assert_int_equal(options_check(&s, hear, &h), 0);
+}
+
+static void test_amount(void **state)
+{
+    (void)state;
+    assert_int_equal(hy_amount_bytes((struct hy_amount){false, 5}, 3), 5);
+    assert_int_equal(hy_amount_bytes((struct hy_amount){true, 25}, 400), 100);
+    assert_int_equal(hy_amount_bytes((struct hy_amount){true, 100}, 199), 199);
+    assert_int_equal(hy_amount_bytes((struct hy_amount){true, 0}, 199), 0);
+    assert_true(hy_amount_bytes((struct hy_amount){true, 100}, UINT64_MAX) == UINT64_MAX);
+    assert_true(hy_amount_bytes((struct hy_amount){true, 50}, UINT64_MAX) == UINT64_MAX / 2);
+}
+
+static void test_small_buffers(void **state)
+{
+    struct heard h;
+
+    (void)state;
+    set(OPT_PM, "node:0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25", &h);
+    for (unsigned i = 0; i < OPT_COUNT; i++)
+        for (size_t cap = 1; cap < 40; cap++) {
+            char *buf = malloc(cap); /* so that sanitizers see one byte too many */
+
+            options_format(&s, i, buf, cap);
+            assert_true(strlen(buf) < cap);
+            free(buf);
+        }
+    for (size_t cap = 1; cap < 40; cap++) {
+        char *buf = malloc(cap);
+
+        text_quote("ab\xff\xc3\xa9\n\"xyz0123456789", 20, buf, cap);
+        assert_true(strlen(buf) < cap);
+        text_choices_prose("one|two|three", buf, cap);
+        assert_true(strlen(buf) < cap);
+        free(buf);
+    }
+}
+
+static void test_glob(void **state)
+{
+    static const struct {
+        const char *pattern, *text;
+        bool match;
+    } cases[] = {
+        {"", "", true},
+        {"", "a", false},
+        {"*", "", true},
+        {"*", "/a/b", true},
+        {"/opt/*/app", "/opt/x/y/app", true},
+        {"a?c", "abc", true},
+        {"a?c", "ac", false},
+        {"[a-c]x", "bx", true},
+        {"[!a-c]x", "bx", false},
+        {"[^a-c]x", "dx", true},
+        {"[]]x", "]x", true},
+        {"[a", "[a", true},
+        {"[a", "a", false},
+        {"\\*", "*", true},
+        {"\\*", "x", false},
+        {"\\", "\\", true},
+        {"*.py", "a.py.py", true},
+        {"*a*b", "aXbXa", false},
+        {"[a-]", "-", true},
+        {"**x", "x", true},
+        {"[", "[", true},
+        {"[!", "[!", true},
+        {"[\xc0-\xff]", "\xe9", true},
+    };
+    static char text[64 * 1024];
+
+    (void)state;
+    for (unsigned i = 0; i < HY_ARRAY_SIZE(cases); i++)
+        if (text_glob(cases[i].pattern, cases[i].text) != cases[i].match)
+            fail_msg("%s on %s", cases[i].pattern, cases[i].text);
+    memset(text, 'a', sizeof(text) - 1);
+    /* exponential in a matcher that recurses at each star; here it must simply end */
+    assert_false(text_glob("*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b", text));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_defaults, reset),
+        cmocka_unit_test_setup(test_table, reset),
+        cmocka_unit_test_setup(test_good_values, reset),
+        cmocka_unit_test_setup(test_pm, reset),
+        cmocka_unit_test_setup(test_bad_values, reset),
+        cmocka_unit_test_setup(test_hostile_values, reset),
+        cmocka_unit_test_setup(test_messages, reset),
+        cmocka_unit_test_setup(test_precedence, reset),
+        cmocka_unit_test_setup(test_nearest, reset),
+        cmocka_unit_test_setup(test_cross_checks, reset),
+        cmocka_unit_test_setup(test_amount, reset),
+        cmocka_unit_test_setup(test_small_buffers, reset),
+        cmocka_unit_test(test_glob),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Participants of one registry: what they see of each other, the shared budget,
+ * and what is left of the dead. test_registry_hostile.c has the bad files. */
+#include "registry_util.h"
+
+#include <pthread.h>
+#include <sys/mount.h>
+#include <sys/personality.h>
+#include <sched.h>
+
+static char program[4096]; /* to start ourselves anew */
+
+static void test_new_file_is_private_and_empty(void **state)
+{
+    struct stat st;
+    struct registry *r = open_or_fail(BUDGET);
+
+    (void)state;
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0600);
+    assert_int_equal(st.st_size, REGISTRY_BYTES);
+    assert_false(registry_joined(r));
+    registry_read(r, &view);
+    assert_int_equal(view.n, 0);
+    assert_int_equal(view.dram_budget, BUDGET);
+    registry_close(r);
+}
+
+static void test_default_path_is_per_user(void **state)
+{
+    char got[64], want[64];
+
+    (void)state;
+    snprintf(want, sizeof(want), "/dev/shm/libhybrid-%u", (unsigned)geteuid());
+    registry_default_path(got, sizeof(got));
+    assert_string_equal(got, want);
+}
+
+static void test_all_that_is_published_is_read(void **state)
+{
+    struct registry *r = open_and_join(BUDGET, HY_CLASS_CPU);
+    struct other o = other_start(7 * MB);
+    const char *base = strrchr(program, '/');
+    char name[16];
+
+    (void)state;
+    snprintf(name, sizeof(name), "%.15s", base != NULL ? base + 1 : program);
+    uint64_t before = os_now_ns();
+    assert_int_equal(registry_claim_dram(r, 3 * MB), 0);
+    registry_publish(r, HY_CLASS_BANDWIDTH, 5 * MB, 11 * MB, 13 * MB, 17);
+    registry_read(r, &view);
+    assert_int_equal(view.n, 2);
+    const struct registry_entry *me = entry_of(getpid()), *he = entry_of(o.pid);
+    assert_non_null(me);
+    assert_true(me->is_self);
+    assert_int_equal(me->cls, HY_CLASS_BANDWIDTH);
+    assert_int_equal(me->dram_bytes, 3 * MB);
+    assert_int_equal(me->pm_bytes, 5 * MB);
+    assert_int_equal(me->wish_bytes, 11 * MB);
+    assert_int_equal(me->asked_bytes, 13 * MB);
+    assert_int_equal(me->threads, 17);
+    assert_string_equal(me->name, name);
+    assert_true(me->heartbeat_ns >= before && me->heartbeat_ns <= os_now_ns());
+    assert_non_null(he);
+    assert_false(he->is_self);
+    assert_int_equal(he->cls, HY_CLASS_CPU);
+    assert_int_equal(he->dram_bytes, 7 * MB);
+    other_end(&o);
+    registry_close(r);
+}
+
+static void test_claims_stay_within_the_budget(void **state)
+{
+    struct registry *r = open_and_join(BUDGET, HY_CLASS_CPU);
+
+    (void)state;
+    errno = 4711;
+    assert_int_equal(registry_claim_dram(r, 60 * MB), 0);
+    assert_int_equal(registry_claim_dram(r, 40 * MB + 1), -ENOSPC);
+    assert_int_equal(registry_claim_dram(r, UINT64_MAX), -ENOSPC);
+    assert_int_equal(registry_claim_dram(r, 40 * MB), 0);
+    assert_int_equal(registry_claim_dram(r, 1), -ENOSPC);
+    registry_return_dram(r, 10 * MB);
+    assert_int_equal(registry_claim_dram(r, 10 * MB + 1), -ENOSPC);
+    registry_read(r, &view);
+    assert_int_equal(view.entry[0].dram_bytes, 90 * MB);
+    registry_return_dram(r, UINT64_MAX); /* more than we hold: nothing is left, not less */
+    assert_int_equal(registry_claim_dram(r, BUDGET), 0);
+    assert_int_equal(registry_claim_dram(r, 1), -ENOSPC);
+    assert_int_equal(errno, 4711);
+    registry_close(r);
+}
+
+static void test_without_joining_nothing_is_claimed(void **state)
+{
+    struct registry *r = open_or_fail(BUDGET);
+
+    (void)state;
+    assert_int_equal(registry_claim_dram(r, 1), -ENOTCONN);
+    registry_return_dram(r, 1);
+    registry_publish(r, HY_CLASS_CPU, 1, 1, 1, 1);
+    registry_leave(r);
+    registry_read(r, &view);
+    assert_int_equal(view.n, 0);
+    registry_close(r);
+}
+
+static void test_processes_share_one_budget(void **state)
+{
+    struct registry *r = open_and_join(BUDGET, HY_CLASS_CPU);
+    struct other o = other_start(60 * MB);
+
+    (void)state;
+    assert_int_equal(registry_claim_dram(r, 41 * MB), -ENOSPC);
+    assert_int_equal(registry_claim_dram(r, 40 * MB), 0);
+    other_order(&o, ORDER_LEAVE);
+    assert_int_equal(registry_claim_dram(r, 60 * MB), 0);
+    registry_read(r, &view);
+    assert_int_equal(view.n, 1);
+    other_end(&o);
+    registry_close(r);
+}
+
+static void test_a_killed_ones_bytes_come_back(void **state)
+{
+    struct registry *r = open_and_join(BUDGET, HY_CLASS_CPU);
+    struct other o = other_start(BUDGET);
+
+    (void)state;
+    assert_int_equal(claim_soon(r, 0), 0);
+    assert_int_equal(registry_claim_dram(r, BUDGET), -ENOSPC);
+    other_end(&o);
+    assert_int_equal(claim_soon(r, BUDGET), 0);
+    registry_close(r);
+}
+
+static void test_a_dead_one_that_nobody_waited_for_is_dead(void **state)
+{
+    struct registry *r = open_and_join(BUDGET, HY_CLASS_CPU);
+    struct other o = other_start(BUDGET);
+    char c = ORDER_EXIT;
+    siginfo_t info;
+
+    (void)state;
+    assert_int_equal(write(o.to, &c, 1), 1);
+    assert_int_equal(waitid(P_PID, (id_t)o.pid, &info, WEXITED | WNOWAIT), 0); /* a zombie */
+    registry_read(r, &view);
+    assert_int_equal(view.n, 1);
+    assert_int_equal(registry_claim_dram(r, BUDGET), 0);
+    other_end(&o);
+    registry_close(r);
+}
+
+static void test_exec_of_an_unpreloaded_program_frees_the_slot(void **state)
+{
+    struct registry *r = open_and_join(BUDGET, HY_CLASS_CPU);
+    struct other o = other_start(BUDGET);
+
+    (void)state;
+    registry_read(r, &view);
+    assert_int_equal(view.n, 2);
+    other_order(&o, ORDER_EXEC);
+    assert_int_equal(kill(o.pid, 0), 0); /* the same pid lives on */
+    assert_int_equal(claim_soon(r, BUDGET), 0);
+    registry_read(r, &view);
+    assert_int_equal(view.n, 1);
+    other_end(&o);
+    registry_close(r);
+}
+
+/* The new image of a process finds its old slot dead, even where the kernel
+ * puts its stack at the same place again. */
+static void exec_and_reclaim(unsigned long persona)
+{
+    struct registry *r;
+    int status;
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        if (personality(persona) == -1)
+            _exit(77);
+        execl(program, "image", "first", path, (char *)NULL);
+        _exit(3);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77) {
+        print_message("personality() is not permitted here\n");
+        skip();
+    }
+    assert_int_equal(WEXITSTATUS(status), 0);
+    r = open_or_fail(BUDGET);
+    registry_read(r, &view);
+    assert_int_equal(view.n, 0);
+    registry_close(r);
+}
+
+static void test_reexec_finds_its_old_slot(void **state)
+{
+    (void)state;
+    exec_and_reclaim(PER_LINUX);
+}
+
+static void test_reexec_at_the_same_addresses_finds_its_old_slot(void **state)
+{
+    (void)state;
+    exec_and_reclaim(PER_LINUX | ADDR_NO_RANDOMIZE);
+}
+
+/* "first" and "again" have as many letters: the stacks of both begin alike. */
+static int image_main(const char *role)
+{
+    struct registry *r;
+
+    if (registry_open(path, BUDGET, &r) != 0 || registry_join(r, HY_CLASS_CPU) != 0)
+        return 4;
+    if (claim_soon(r, BUDGET) != 0)
+        return 5;
+    if (strcmp(role, "first") == 0) {
+        execl(program, "image", "again", path, (char *)NULL);
+        return 6;
+    }
+    registry_read(r, &view);
+    return view.n == 1 && view.entry[0].is_self ? 0 : 7;
+}
+
+static void test_forked_child_is_another_participant(void **state)
+{
+    struct registry *r = open_and_join(BUDGET, HY_CLASS_CPU);
+    int status;
+
+    (void)state;
+    assert_int_equal(registry_claim_dram(r, 70 * MB), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        registry_after_fork_child(r);
+        int bad = registry_joined(r) ? 1 : 0;
+        registry_read(r, &view); /* must not take the parent for dead */
+        bad |= view.n == 1 && view.entry[0].pid == getppid() ? 0 : 2;
+        bad |= registry_claim_dram(r, 1) == -ENOTCONN ? 0 : 4;
+        bad |= registry_join(r, HY_CLASS_CPU) == 0 ? 0 : 8;
+        bad |= registry_claim_dram(r, 31 * MB) == -ENOSPC ? 0 : 16;
+        bad |= registry_claim_dram(r, 30 * MB) == 0 ? 0 : 32;
+        registry_leave(r);
+        _exit(bad);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_true(registry_joined(r));
+    registry_read(r, &view);
+    assert_int_equal(view.n, 1);
+    assert_int_equal(view.entry[0].dram_bytes, 70 * MB);
+    registry_close(r);
+}
+
+static void test_the_first_participant_sets_the_budget(void **state)
+{
+    struct registry *first = open_and_join(50 * MB, HY_CLASS_CPU);
+    struct registry *second = open_and_join(90 * MB, HY_CLASS_CPU);
+
+    (void)state;
+    registry_read(second, &view);
+    assert_int_equal(view.dram_budget, 50 * MB);
+    /* Who found nobody there before these two joined cannot set a budget now. */
+    struct reg_file *f = map_raw();
+    uint64_t found = f->head.budget;
+    registry_leave(first);
+    assert_int_equal(registry_join(first, HY_CLASS_CPU), 0); /* the second one lives */
+    assert_false(reg_cas(&f->head.budget, found, 1));
+    unmap_raw(f);
+    registry_read(second, &view);
+    assert_int_equal(view.dram_budget, 50 * MB);
+    registry_leave(second);
+    registry_close(first);
+    assert_int_equal(registry_join(second, HY_CLASS_CPU), 0); /* now it is the first */
+    assert_int_equal(registry_claim_dram(second, 90 * MB), 0);
+    registry_close(second);
+    struct registry *third = open_or_fail(UINT64_MAX);
+    registry_read(third, &view);
+    assert_int_equal(view.dram_budget, REGISTRY_MAX_BYTES);
+    registry_close(third);
+}
+
+/* All but one slot are held by one living process, the last by a dead one. */
+static void test_full_of_living_ones(void **state)
+{
+    struct registry *r = open_or_fail(BUDGET);
+    struct reg_file *f = map_raw();
+    pid_t pid = sleeper(), dying = sleeper();
+
+    (void)state;
+    for (int i = 0; i < REGISTRY_SLOTS; i++)
+        f->slot[i].word = word_of(i == 77 ? dying : pid, REG_LIVE);
+    assert_int_equal(registry_join(r, HY_CLASS_CPU), -ENOSPC);
+    assert_false(registry_joined(r));
+    end_sleeper(dying);
+    assert_int_equal(registry_join(r, HY_CLASS_CPU), 0);
+    registry_read(r, &view);
+    assert_int_equal(view.n, REGISTRY_SLOTS);
+    assert_true(view.entry[77].is_self);
+    end_sleeper(pid);
+    registry_read(r, &view);
+    assert_int_equal(view.n, 1);
+    unmap_raw(f);
+    registry_close(r);
+}
+
+#define THREADS 4
+#define ROUNDS 20000
+
+static struct registry *of_threads;
+static uint64_t held_by_threads, worst;
+
+/* What is held is counted after the claim and before the return, so the count
+ * is never more than what the registry granted. */
+static void *claim_and_return(void *arg)
+{
+    uint64_t seed = *(const uint64_t *)arg;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        uint64_t bytes = (seed >> 33) % (BUDGET / 2);
+        if (registry_claim_dram(of_threads, bytes) != 0)
+            continue;
+        uint64_t held = __atomic_add_fetch(&held_by_threads, bytes, __ATOMIC_SEQ_CST);
+        uint64_t seen = __atomic_load_n(&worst, __ATOMIC_SEQ_CST);
+        while (held > seen && !__atomic_compare_exchange_n(&worst, &seen, held, false,
+                                                           __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+            ;
+        registry_publish(of_threads, HY_CLASS_CPU, held, bytes, 0, (uint32_t)i);
+        __atomic_sub_fetch(&held_by_threads, bytes, __ATOMIC_SEQ_CST);
+        registry_return_dram(of_threads, bytes);
+    }
+    return NULL;
+}
+
+static void test_threads_claim_at_the_same_time(void **state)
+{
+    pthread_t t[THREADS];
+    uint64_t seed[THREADS];
+
+    (void)state;
+    of_threads = open_and_join(BUDGET, HY_CLASS_CPU);
+    held_by_threads = worst = 0;
+    for (int i = 0; i < THREADS; i++) {
+        seed[i] = (uint64_t)i + 1;
+        assert_int_equal(pthread_create(&t[i], NULL, claim_and_return, &seed[i]), 0);
+    }
+    for (int i = 0; i < 200; i++)
+        registry_read(of_threads, &view);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(t[i], NULL);
+    assert_true(worst > 0);
+    assert_true(worst <= BUDGET);
+    registry_read(of_threads, &view);
+    assert_int_equal(view.entry[0].dram_bytes, 0);
+    assert_int_equal(registry_claim_dram(of_threads, BUDGET), 0);
+    registry_close(of_threads);
+}
+
+/* A thread that outlives the leave must not change the slot's next owner. */
+static void *churn(void *stop)
+{
+    while (!__atomic_load_n((bool *)stop, __ATOMIC_SEQ_CST)) {
+        if (registry_claim_dram(of_threads, 3) == 0)
+            registry_return_dram(of_threads, 3);
+        (void)registry_claim_dram(of_threads, 5);
+    }
+    return NULL;
+}
+
+static void test_leaving_while_threads_claim(void **state)
+{
+    struct registry *next = open_or_fail(BUDGET);
+    struct reg_file *f = map_raw();
+    pthread_t t;
+    bool stop = false;
+
+    (void)state;
+    of_threads = open_and_join(BUDGET, HY_CLASS_CPU);
+    assert_int_equal(pthread_create(&t, NULL, churn, &stop), 0);
+    for (int i = 0; i < 2000; i++) {
+        registry_leave(of_threads);
+        uint64_t theirs = REG_LOAD(&f->slot[0].dram);
+        assert_int_equal(registry_join(next, HY_CLASS_CPU), 0); /* the same slot */
+        /* The race itself is too rare to wait for: what a late thread read is void. */
+        assert_false(reg_cas(&f->slot[0].dram, theirs, reg_high16(theirs)));
+        assert_int_equal(registry_claim_dram(next, 1000), 0);
+        registry_return_dram(next, 1000);
+        registry_read(next, &view);
+        assert_int_equal(view.n, 1);
+        assert_int_equal(view.entry[0].dram_bytes, 0);
+        registry_leave(next);
+        assert_int_equal(registry_join(of_threads, HY_CLASS_CPU), 0);
+    }
+    __atomic_store_n(&stop, true, __ATOMIC_SEQ_CST);
+    pthread_join(t, NULL);
+    unmap_raw(f);
+    registry_close(of_threads);
+    registry_close(next);
+}
+
+static void test_readonly_looks_and_does_not_touch(void **state)
+{
+    struct registry *r, *look = NULL;
+    static struct reg_file before;
+
+    (void)state;
+    assert_int_equal(registry_open_readonly(path, &look), -ENOENT);
+    assert_int_equal(access(path, F_OK), -1);
+    r = open_and_join(BUDGET, HY_CLASS_LATENCY);
+    assert_int_equal(registry_open_readonly(path, &look), 0);
+    struct other o = other_start(9 * MB);
+    registry_read(look, &view); /* what came after the opening is seen */
+    assert_int_equal(view.n, 2);
+    assert_int_equal(view.dram_budget, BUDGET);
+    assert_int_equal(entry_of(o.pid)->dram_bytes, 9 * MB);
+    other_end(&o);
+    struct reg_file *f = map_raw();
+    memcpy(&before, f, sizeof(before));
+    registry_read(look, &view); /* the dead one is not told, and not reclaimed */
+    assert_int_equal(view.n, 1);
+    assert_int_equal(registry_join(look, HY_CLASS_CPU), -EROFS);
+    assert_int_equal(registry_claim_dram(look, 1), -ENOTCONN);
+    registry_publish(look, HY_CLASS_CPU, 1, 1, 1, 1);
+    assert_memory_equal(&before, f, sizeof(before));
+    unmap_raw(f);
+    registry_close(look);
+    registry_close(r);
+}
+
+static void test_read_only_file_system_is_told(void **state)
+{
+    struct registry *r;
+    int status;
+    pid_t pid = fork();
+
+    (void)state;
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
+            _exit(77);
+        (void)mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL);
+        if (mount("none", dir, "tmpfs", MS_RDONLY, NULL) != 0)
+            _exit(77);
+        _exit(registry_open(path, BUDGET, &r) == -EROFS ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+        print_message("no mount namespace here, so no read-only file system\n");
+        skip();
+    }
+    assert_int_equal(status, 0);
+}
+
+int main(int argc, char **argv)
+{
+    /* Not /proc/self/exe at the exec: under valgrind that is valgrind. */
+    ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    if (n <= 0)
+        return 99;
+    if (argc == 3) { /* started by exec_and_reclaim() */
+        snprintf(path, sizeof(path), "%s", argv[2]);
+        return image_main(argv[1]);
+    }
+#define REG_TEST(fn) cmocka_unit_test_setup_teardown(fn, make_dir, remove_dir)
+    const struct CMUnitTest tests[] = {
+        REG_TEST(test_new_file_is_private_and_empty),
+        REG_TEST(test_default_path_is_per_user),
+        REG_TEST(test_all_that_is_published_is_read),
+        REG_TEST(test_claims_stay_within_the_budget),
+        REG_TEST(test_without_joining_nothing_is_claimed),
+        REG_TEST(test_processes_share_one_budget),
+        REG_TEST(test_a_killed_ones_bytes_come_back),
+        REG_TEST(test_a_dead_one_that_nobody_waited_for_is_dead),
+        REG_TEST(test_exec_of_an_unpreloaded_program_frees_the_slot),
+        REG_TEST(test_reexec_finds_its_old_slot),
+        REG_TEST(test_reexec_at_the_same_addresses_finds_its_old_slot),
+        REG_TEST(test_forked_child_is_another_participant),
+        REG_TEST(test_the_first_participant_sets_the_budget),
+        REG_TEST(test_full_of_living_ones),
+        REG_TEST(test_threads_claim_at_the_same_time),
+        REG_TEST(test_leaving_while_threads_claim),
+        REG_TEST(test_readonly_looks_and_does_not_touch),
+        REG_TEST(test_read_only_file_system_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

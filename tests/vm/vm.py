@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Jobs in a virtual machine with two kinds of memory.
+
+    vm.py fetch
+    vm.py run --topology kmem --vm-exit FILE [--file NAME=PATH]... [--lib SONAME]... JOB...
+
+JOB is a shell script, run as root in /job beside the files; status 0 is success.
+Status: 0 all jobs succeeded, 77 the machine cannot be had here, 1 otherwise.
+docs/vm.md describes the machine.
+"""
+import argparse
+import hashlib
+import os
+import sys
+import time
+
+import vm_fetch
+import vm_image
+import vm_machine
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def say(text):
+    print("vm: " + text, flush=True)
+
+
+def base_image(folder, vm_exit):
+    """Built once for each version of the scripts that make it."""
+    init = HERE + "/init.sh"
+    key = hashlib.sha256()
+    for path in (init, HERE + "/vm_image.py", vm_exit, folder + "/pair.json"):
+        with open(path, "rb") as f:
+            key.update(f.read())
+    cached = "%s/base-%s" % (folder, key.hexdigest()[:16])
+    if not os.path.exists(cached):
+        temporary = "%s.%d" % (cached, os.getpid())
+        with open(temporary, "wb") as f:
+            f.write(vm_image.build_base(folder, init, vm_exit))
+        os.rename(temporary, cached)
+    with open(cached, "rb") as f:
+        return f.read()
+
+
+def report(result, jobs, seconds):
+    print(result.output)
+    say("%.1f s, QEMU status %s" % (seconds, result.qemu_status))
+    if result.status is None:
+        say("the machine did not end as it should" if result.qemu_status is not None
+            else "the time was up")
+        print("--- console\n" + result.console[-4000:] + "--- qemu\n" + result.qemu_log[-2000:])
+        return 1
+    done = result.output.count("VM-JOB ")
+    if result.status == 0 and done != jobs:
+        say("%d of %d jobs ran" % (done, jobs))
+        return 1
+    return 1 if result.status else 0
+
+
+def run(args):
+    folder = vm_fetch.fetch(say)
+    files = [f.split("=", 1) for f in args.file]
+    job = vm_image.build_job(args.jobs, files, args.lib)
+    base = base_image(folder, args.vm_exit)
+    started = time.monotonic()
+    result = vm_machine.boot(folder, [base, job], args.topology, args.cpus, args.seconds)
+    return report(result, len(args.jobs), time.monotonic() - started)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("fetch", help="download kernel and QEMU into the cache")
+    r = commands.add_parser("run", help="boot a machine and run jobs")
+    r.add_argument("--topology", choices=sorted(vm_machine.TOPOLOGIES), required=True)
+    r.add_argument("--vm-exit", required=True, help="the program vm_exit (static)")
+    r.add_argument("--file", action="append", default=[], metavar="NAME=PATH")
+    r.add_argument("--lib", action="append", default=[], metavar="SONAME")
+    r.add_argument("--cpus", type=int, default=2)
+    r.add_argument("--seconds", type=int, default=240)
+    r.add_argument("jobs", nargs="+", metavar="JOB")
+    args = parser.parse_args()
+    try:
+        if args.command == "fetch":
+            say(vm_fetch.fetch(say))
+            return 0
+        return run(args)
+    except vm_fetch.CannotHave as reason:
+        say("SKIPPED, the machine cannot be had here: %s" % reason)
+        return 77
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * hybridctl: what its subcommands share. An ordinary program (unlike shim/, it
+ * may use stdio and malloc); it uses the library's core for options, topology
+ * and the registry, so both always agree. */
+#ifndef HYBRID_TOOLS_CTL_H
+#define HYBRID_TOOLS_CTL_H
+
+#include <stdio.h>
+
+#include "decide/options.h"
+#include "service/topology.h"
+
+/* Exit statuses of hybridctl itself; those of `run` follow env(1) and the shell. */
+enum {
+    CTL_OK = 0,
+    CTL_PASSIVE = 1,    /* doctor: nothing to steer; status: no registry */
+    CTL_USAGE = 2,      /* wrong option, value or subcommand */
+    CTL_FAILED = 125,   /* run: hybridctl cannot do it (no libhybrid.so) */
+    CTL_CANNOT_RUN = 126, /* run: found, but not to be run under the library */
+    CTL_NOT_FOUND = 127,
+};
+
+int ctl_run(int argc, char **argv);
+int ctl_status(int argc, char **argv);
+int ctl_doctor(int argc, char **argv);
+int ctl_options(int argc, char **argv);
+
+/* One line on stderr: "hybridctl: ...". */
+void ctl_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Print a subcommand's help, which belongs to the table in hybridctl.c. */
+void ctl_help(const char *command, FILE *to);
+/* The candidate nearest to a misspelt name, NULL when none is close. */
+const char *ctl_nearest(const char *name, const char *const *candidates, unsigned n);
+
+/* The option of an environment name or a key, in any case; else OPT_COUNT and
+ * one line on stderr, which begins with `prefix`. */
+enum hy_opt_id ctl_find_option(const char *name, const char *prefix);
+
+/* "12.5 GiB" */
+const char *ctl_size(uint64_t bytes, char *buf, size_t cap);
+bool ctl_use_colour(void);
+
+/* --- JSON ---------------------------------------------------------------- */
+
+/* Written as it comes; key NULL inside an array. Bytes that are no UTF-8 are
+ * written as U+FFFD, so that what a file name holds cannot break a reader. */
+struct ctl_json {
+    FILE *to;
+    unsigned depth;
+    bool first;
+};
+void ctl_json_open(struct ctl_json *j, const char *key, char bracket);
+void ctl_json_close(struct ctl_json *j, char bracket);
+void ctl_json_text(struct ctl_json *j, const char *key, const char *value); /* NULL: null */
+void ctl_json_number(struct ctl_json *j, const char *key, uint64_t value);
+void ctl_json_bool(struct ctl_json *j, const char *key, bool value);
+
+/* --- the machine --------------------------------------------------------- */
+
+/* Result of looking for the PM that the settings ask for. */
+struct ctl_pm {
+    bool usable;
+    bool is_error; /* the settings name something that is not there */
+    char what[HY_PATH_MAX + 256]; /* a sentence: which, and why; or why not */
+};
+void ctl_find_pm(const struct hy_pm_spec *spec, const struct topology *t, struct ctl_pm *ret);
+/* "0,2-3" of a node mask. */
+const char *ctl_node_list(uint64_t mask, char *buf, size_t cap);
+/* Settings as a program started here would see them: the environment, and the
+ * profile if one is named. Number of errors told (each is a line on stderr). */
+int ctl_load_settings(struct hy_settings *s, const char *exe_path, const char *args);
+
+/* --- programs ------------------------------------------------------------ */
+
+struct ctl_program {
+    bool is_elf, is_64bit, is_dynamic; /* is_dynamic: has an interpreter (ld.so) */
+    uint16_t machine;
+    char interpreter[256]; /* of an ELF file, or after "#!" */
+    uint8_t build_id[32];
+    unsigned build_id_len;
+};
+/* 0 or -errno; a file that is neither ELF nor "#!" has all fields 0. */
+int ctl_inspect_program(const char *path, struct ctl_program *ret);
+
+#endif
