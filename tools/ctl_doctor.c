@@ -131,10 +131,10 @@ static bool look_at_libraries(void)
                    m.dax_kmem == 0 ? "available by memkind's own detection"
                                    : "not available by memkind's own detection (%d)", m.dax_kmem);
     for (unsigned i = 0; i < HY_ARRAY_SIZE(optional); i++) {
-        char err[256] = "";
-        bool there = false;
-        for (unsigned k = 0; k < 2 && !there && optional[i].soname[k]; k++)
-            there = probe_library(optional[i].soname[k], err, sizeof(err));
+        char err[256] = "", other[256];
+        bool there = probe_library(optional[i].soname[0], err, sizeof(err)) ||
+                     (optional[i].soname[1] &&
+                      probe_library(optional[i].soname[1], other, sizeof(other)));
         if (there) {
             doctor_add(FOUND_OK, "libraries", optional[i].name, "present (%s)",
                        optional[i].purpose);

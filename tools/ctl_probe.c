@@ -272,8 +272,11 @@ static void ask_memkind(struct probe_memkind *a)
         return;
     }
     a->present = true;
-    int (*version)(void) = (int (*)(void))dlsym(h, "memkind_get_version");
-    int (*check)(void *kind) = (int (*)(void *))dlsym(h, "memkind_check_available");
+    int (*version)(void);
+    int (*check)(void *kind);
+    /* POSIX wants the object pointer's bytes to do as a function's (man dlsym) */
+    *(void **)&version = dlsym(h, "memkind_get_version");
+    *(void **)&check = dlsym(h, "memkind_check_available");
     void **kmem = dlsym(h, "MEMKIND_DAX_KMEM");
     if (version)
         a->version = version();

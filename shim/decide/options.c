@@ -22,7 +22,6 @@ struct row {
     struct hy_opt_info info;
     parse_fn parse;
     size_t offset; /* of the field in struct hy_settings */
-    uint64_t min, max;
 };
 
 static const char *parse_choice(const struct row *row, const char *v, size_t len, void *dst)
@@ -54,9 +53,9 @@ static const char *parse_size(const struct row *row, const char *v, size_t len, 
 
     if (r == -EINVAL)
         return "is not a size";
-    if (r == -ERANGE || n > row->max)
+    if (r == -ERANGE || n > row->info.max)
         return "is too large";
-    if (n < row->min)
+    if (n < row->info.min)
         return "is too small";
     if (dst)
         memcpy(dst, &n, sizeof(n));
@@ -213,11 +212,9 @@ static const char *parse_report(const struct row *row, const char *v, size_t len
 
 static const struct row rows[OPT_COUNT] = {
 #define HY_OPT(id, key, field, type, where, dflt, lo, hi, allowed, unit, help)                     \
-    {{PREFIX #id, #key, TYPE_##type, dflt, allowed, unit, help, ONLY_##where},                     \
+    {{PREFIX #id, #key, TYPE_##type, dflt, allowed, unit, help, ONLY_##where, lo, hi},             \
      PARSE_##type,                                                                                 \
-     offsetof(struct hy_settings, field),                                                          \
-     lo,                                                                                           \
-     hi},
+     offsetof(struct hy_settings, field)},
 #include "decide/options.def"
 #undef HY_OPT
 };
@@ -247,8 +244,8 @@ static void allowed_prose(const struct row *row, char *buf, size_t cap)
 {
     char lo[24], hi[24];
 
-    text_format_size(row->min, lo, sizeof(lo));
-    text_format_size(row->max, hi, sizeof(hi));
+    text_format_size(row->info.min, lo, sizeof(lo));
+    text_format_size(row->info.max, hi, sizeof(hi));
     if (row->parse == parse_size)
         snprintf(buf, cap, "a size from %s to %s, such as 64K, 16M or 8G", lo, hi);
     else if (row->parse == parse_amount)
@@ -513,7 +510,7 @@ int options_check(const struct hy_settings *s, hy_diag_fn diag, void *ctx)
     /* A hint, not an error: STRICT with the default START is what most people write. */
     if (s->strict && s->start > 0 && s->source[OPT_START] == HY_FROM_ENV)
         tell(diag, ctx,
-             "HYBRID_STRICT=1 can end the program only before main; set "
-             "HYBRID_START=0 to have the memories opened and checked by then");
+             "HYBRID_STRICT=1 says nothing of what only shows when placing starts (a missing "
+             "libmemkind, say); with HYBRID_START=0 that is before main");
     return problems;
 }

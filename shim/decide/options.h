@@ -86,7 +86,8 @@ uint64_t hy_amount_bytes(struct hy_amount a, uint64_t node_bytes);
 
 struct hy_opt_info {
     const char *env, *key, *type, *dflt, *allowed, *unit, *help;
-    bool env_only; /* refused in a profile */
+    bool env_only;     /* refused in a profile */
+    uint64_t min, max; /* of sizes, in bytes; both 0: no limits */
 };
 const struct hy_opt_info *options_info(enum hy_opt_id id);
 

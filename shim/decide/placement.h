@@ -12,7 +12,7 @@ struct place_app {
     enum hy_class cls;
     uint64_t dram_bytes; /* held */
     uint64_t pm_bytes;
-    uint64_t wish_bytes; /* DRAM that it would like and did not get */
+    uint64_t wish_bytes; /* DRAM that it would like and did not get; lower it when it did */
 };
 
 struct place_machine {
@@ -26,10 +26,13 @@ struct place_decision {
     uint64_t wish_bytes; /* DRAM to be wished free for this request (0: none) */
 };
 
-/* Algorithm 1 for a request of `bytes` by app[self]. free DRAM >= S: DRAM. Else
- * a bandwidth-sensitive program whose S fits what CPU-bound ones hold wishes
- * that much free (and gets PM until it is); latency-sensitive ones come after
- * bandwidth-sensitive ones and before CPU-bound ones (DESIGN 4). Else PM. */
+/* Algorithm 1 for a request of `bytes` by app[self]. Free DRAM >= S: DRAM; what a
+ * more sensitive program wishes for is not free. Else a bandwidth- or latency-
+ * sensitive program whose S fits what CPU-bound ones hold, less the wishes
+ * already made for it, wishes that much free (and gets PM until it is). Else PM.
+ * Bandwidth-sensitive ones go before latency-sensitive ones, these before
+ * CPU-bound ones (DESIGN 4); unknown ones rank as CPU-bound, but are asked for
+ * nothing. Wishes of CPU-bound and unknown ones are not heard. */
 struct place_decision placement_decide(const struct place_machine *m, unsigned self,
                                        uint64_t bytes);
 /* DRAM bytes that app[self] is asked to give up now, the sum of others' wishes

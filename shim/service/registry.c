@@ -418,12 +418,13 @@ static uint64_t believed_bytes(const uint64_t *p)
 /* A name goes to terminals and into JSON: printable ASCII only. */
 static void believed_name(const struct reg_slot *s, char ret[16])
 {
-    uint64_t raw[2] = {REG_LOAD(&s->name[0]), REG_LOAD(&s->name[1])};
-    const char *from = (const char *)raw;
+    const uint64_t raw[2] = {REG_LOAD(&s->name[0]), REG_LOAD(&s->name[1])};
     size_t n = 0;
 
-    for (; n < 15 && from[n] != '\0'; n++)
-        ret[n] = from[n] >= ' ' && from[n] <= '~' ? from[n] : '?';
+    memcpy(ret, raw, 16);
+    for (; n < 15 && ret[n] != '\0'; n++)
+        if (ret[n] < ' ' || ret[n] > '~')
+            ret[n] = '?';
     memset(ret + n, 0, 16 - n);
 }
 

@@ -10,9 +10,9 @@
 
 #include "base/types.h"
 
-#define REGISTRY_SLOTS 256
+#define REGISTRY_SLOTS   256
 #define REGISTRY_VERSION 1u
-#define REGISTRY_BYTES ((size_t)4096 + 128 * REGISTRY_SLOTS) /* of the file */
+#define REGISTRY_BYTES   ((size_t)4096 + (size_t)128 * REGISTRY_SLOTS) /* of the file */
 /* Nobody has more; a larger budget is taken as this. */
 #define REGISTRY_MAX_BYTES (((uint64_t)1 << 48) - 1)
 
@@ -61,14 +61,14 @@ bool registry_joined(const struct registry *r);
 
 /* Claim DRAM: adds `bytes` to our slot if the sum over living participants
  * stays within the budget; -ENOSPC otherwise, -ENOTCONN when not joined (then
- * nothing changed). About 1 us; safe from any thread. A dead one's bytes are
+ * nothing changed). About 0.2 us; safe from any thread. A dead one's bytes are
  * found by a later claim at the latest: looking for them is rationed. Racing
  * claims may both fail where one would fit. */
 int registry_claim_dram(struct registry *r, uint64_t bytes);
 void registry_return_dram(struct registry *r, uint64_t bytes);
 /* Publish the rest of what we tell; also renews the heartbeat. */
-void registry_publish(struct registry *r, enum hy_class cls, uint64_t pm_bytes,
-                      uint64_t wish_bytes, uint64_t asked_bytes, uint32_t threads);
+void registry_publish(struct registry *r, enum hy_class cls, uint64_t pm_bytes, uint64_t wish_bytes,
+                      uint64_t asked_bytes, uint32_t threads);
 /* A checked copy of all living participants; reclaims dead ones on the way
  * (unless read-only). */
 void registry_read(struct registry *r, struct registry_view *ret);

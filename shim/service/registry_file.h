@@ -32,11 +32,11 @@
 
 struct reg_header {
     uint64_t magic; /* written last */
-    uint32_t version, header_bytes, slot_bytes, n_slots, total_bytes, reserved;
+    uint32_t version, header_bytes, slot_bytes, n_slots, total_bytes, reserved[9];
     /* generation << 48 | bytes. Each join raises the generation, so that whoever
      * found the file empty and sets a budget fails if somebody joined since. */
-    _Alignas(64) uint64_t budget;
-    _Alignas(64) uint8_t pad[HY_PAGE - 128];
+    uint64_t budget;
+    uint8_t unused[HY_PAGE - 72];
 };
 
 struct reg_slot {

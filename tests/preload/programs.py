@@ -32,7 +32,7 @@ def main():
     harness.check_library(args.lib)
     settings = harness.chosen_settings(args)
     verdicts = {}
-    for name in (args.names or CASES) * args.repeat:
+    for name in list(args.names or CASES) * args.repeat:
         if name not in CASES:
             sys.exit(f'no program {name}; there are: {" ".join(CASES)}')
         case = importlib.import_module('programs.' + name)

@@ -255,7 +255,7 @@ def main():
     harness.check_library(args.lib)
     settings = harness.chosen_settings(args)
     verdicts = {}
-    for name in (args.names or CASES) * args.repeat:
+    for name in list(args.names or CASES) * args.repeat:
         if name not in CASES:
             sys.exit(f'no victim {name}; there are: {" ".join(CASES)}')
         chosen = settings if args.settings else OWN_SETTINGS.get(name, settings)

@@ -23,7 +23,7 @@
 #include "service/registry_file.h"
 
 #define MAX_WORKERS 240
-#define BUDGET ((uint64_t)1 << 30)
+#define BUDGET      ((uint64_t)1 << 30)
 
 struct note {
     uint64_t held; /* serial << 48 | bytes: another value after every change */
@@ -283,9 +283,8 @@ int main(int argc, char **argv)
            " (%llu torn), at most %llu MiB of %llu held\n",
            (unsigned long long)shared->joins, (unsigned long long)shared->claims,
            (unsigned long long)shared->refusals, (unsigned long long)kills,
-           (unsigned long long)shared->execs, (unsigned long long)checks,
-           (unsigned long long)torn, (unsigned long long)(peak >> 20),
-           (unsigned long long)(BUDGET >> 20));
+           (unsigned long long)shared->execs, (unsigned long long)checks, (unsigned long long)torn,
+           (unsigned long long)(peak >> 20), (unsigned long long)(BUDGET >> 20));
     unlink(path);
     /* A run in which nothing happened proves nothing. */
     if (kills < 20 || checks < 100 || shared->claims < 1000 || shared->refusals == 0)

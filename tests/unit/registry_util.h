@@ -23,7 +23,7 @@
 #include "service/registry_file.h"
 #include "sys/os.h"
 
-#define MB HY_MIB
+#define MB     HY_MIB
 #define BUDGET (100 * MB)
 
 static char dir[256], path[300];

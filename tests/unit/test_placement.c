@@ -25,6 +25,7 @@ struct row {
     uint64_t wish;
 };
 
+/* clang-format off */
 static const struct row rows[] = {
     {"alone, room", 10, 1, {{CPU, 0, 0, 0}}, 10, HY_DRAM, 0},
     {"alone, one byte too much", 10, 1, {{CPU, 0, 0, 0}}, 11, HY_PM, 0},
@@ -48,8 +49,7 @@ static const struct row rows[] = {
     {"bandwidth before latency",
      10, 3, {{BW, 0, 0, 0}, {CPU, 10, 0, 0}, {LAT, 0, 0, 4}}, 10, HY_PM, 10},
     {"our own wishes count too", 10, 2, {{BW, 0, 6, 6}, {CPU, 10, 0, 0}}, 5, HY_PM, 0},
-    {"what one gave up is not taken back",
-     10, 2, {{CPU, 4, 6, 0}, {BW, 0, 6, 6}}, 1, HY_PM, 0},
+    {"what one gave up is not taken back", 10, 2, {{CPU, 4, 6, 0}, {BW, 0, 6, 6}}, 1, HY_PM, 0},
     {"nor by a latency-sensitive one", 10, 2, {{LAT, 4, 0, 0}, {BW, 0, 6, 6}}, 1, HY_PM, 0},
     {"but by who wished for it", 10, 2, {{BW, 0, 6, 6}, {CPU, 4, 6, 0}}, 6, HY_DRAM, 0},
     {"a CPU-bound one's wish holds nobody up",
@@ -57,6 +57,7 @@ static const struct row rows[] = {
     {"budget lowered below what is held", 10, 2, {{CPU, 0, 0, 0}, {BW, 30, 0, 0}}, 1, HY_PM, 0},
     {"nothing asked of a full machine", 10, 1, {{CPU, 10, 0, 0}}, 0, HY_DRAM, 0},
 };
+/* clang-format on */
 
 static struct place_machine m;
 
@@ -127,8 +128,8 @@ static void draw_machine(void)
     m.n_apps = 1 + (unsigned)draw(draw(8) == 0 ? PLACE_MAX_APPS : 6);
     uint64_t used = 0;
     for (unsigned i = 0; i < m.n_apps; i++) {
-        m.app[i] = (struct place_app){(enum hy_class)draw(HY_CLASS_MAX), draw_bytes(),
-                                      draw_bytes(), draw_bytes()};
+        m.app[i] = (struct place_app){(enum hy_class)draw(HY_CLASS_MAX), draw_bytes(), draw_bytes(),
+                                      draw_bytes()};
         used += m.app[i].dram_bytes;
     }
     m.dram_budget = draw(3) == 0 ? draw_bytes() : used + draw_bytes();

@@ -308,7 +308,7 @@ static void test_full_of_living_ones(void **state)
 }
 
 #define THREADS 4
-#define ROUNDS 20000
+#define ROUNDS  20000
 
 static struct registry *of_threads;
 static uint64_t held_by_threads, worst;

@@ -189,8 +189,15 @@ static void test_words_that_nobody_writes_are_freed(void **state)
     const uint64_t claiming_of_dead = word_of(gone, REG_CLAIMING);
     const uint64_t live_of_dead = word_of(gone, REG_LIVE);
     const uint64_t words[] = {
-        claiming_of_dead, live_of_dead, REG_CLAIMING, REG_LIVE, 3, UINT64_MAX, UINT64_MAX - 1,
-        reg_identity(&reused) | REG_LIVE, reg_identity(&execed) | REG_LIVE,
+        claiming_of_dead,
+        live_of_dead,
+        REG_CLAIMING,
+        REG_LIVE,
+        3,
+        UINT64_MAX,
+        UINT64_MAX - 1,
+        reg_identity(&reused) | REG_LIVE,
+        reg_identity(&execed) | REG_LIVE,
         (uint64_t)1 << 50, /* free, with rubbish */
     };
 

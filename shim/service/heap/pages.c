@@ -13,8 +13,12 @@
 #define LONG_SCAN 64            /* runs looked at in a bin of mixed lengths */
 #define CHUNK_GRANULES 64u      /* 4 MiB a time from the supplier */
 #define COMMIT_STEP 1024u       /* granules whose tables are made accessible at once */
-#define DIRTY_BASE (8 * HY_MIB) /* may always lie dirty ... */
-#define DIRTY_SHARE 4           /* ... plus this part of what is live */
+/* How much may lie dirty: a base and a part of what is live; plus what turned
+ * out to be given back too early, up to a bound, forgotten by and by. */
+#define DIRTY_BASE (4 * HY_MIB)
+#define DIRTY_SHARE 16
+#define REGRET_BASE (64 * HY_MIB)
+#define REGRET_SHARE 2
 
 struct run_set {
     uint32_t head[BINS];
@@ -26,6 +30,8 @@ struct pages {
     pthread_mutex_t lock;
     struct run_set clean, dirty;
     uint64_t live_bytes, peak_bytes, taken_granules, spans, large, large_allocs, purged_granules;
+    uint64_t early;     /* granules given back for the bound since the last tick */
+    uint64_t regret;    /* granules the bound is raised by */
     uint32_t committed; /* tables are accessible below this granule */
     uint16_t tick;
 } __attribute__((aligned(64)));
@@ -162,7 +168,18 @@ static void purge_down_to(enum hy_tier t, uint64_t granules)
 
 static uint64_t dirty_limit(const struct pages *p)
 {
-    return (DIRTY_BASE + p->live_bytes / DIRTY_SHARE) >> HEAP_GRANULE_SHIFT;
+    return ((DIRTY_BASE + p->live_bytes / DIRTY_SHARE) >> HEAP_GRANULE_SHIFT) + p->regret;
+}
+
+/* Fresh memory is taken although as much was given back a moment ago: a program
+ * that frees and allocates large blocks in turn pays for faults. Keep more. */
+static void note_regret(struct pages *p, uint32_t len)
+{
+    uint64_t most = (REGRET_BASE + p->live_bytes / REGRET_SHARE) >> HEAP_GRANULE_SHIFT;
+    if (p->early < len)
+        return;
+    p->early -= len;
+    p->regret = HY_MIN(p->regret + 2 * len, most);
 }
 
 static void note_peak(struct pages *p)
@@ -230,6 +247,7 @@ static uint32_t find_run(enum hy_tier t, uint32_t len, uint64_t bytes, bool forc
             return NO_GRANULE;
     }
     *ret_kind = RUN_CLEAN;
+    note_regret(p, len);
     i = set_find(&p->clean, len);
     if (i == NO_GRANULE && grow(t, len))
         i = set_find(&p->clean, len);
@@ -310,9 +328,11 @@ static void to_dirty(enum hy_tier t, uint32_t i, uint32_t len, uint64_t charged)
     else
         discharge(t, charged - full);
     put_free(t, i, len, RUN_DIRTY);
-    uint64_t limit = dirty_limit(p);
-    if (p->dirty.granules > limit)
-        purge_down_to(t, limit / 2);
+    uint64_t limit = dirty_limit(p), before = p->purged_granules;
+    if (p->dirty.granules > limit) {
+        purge_down_to(t, limit - limit / 4);
+        p->early += p->purged_granules - before;
+    }
 }
 
 void pages_free(uint32_t head)
@@ -397,6 +417,8 @@ void pages_decay(enum hy_tier t, size_t max_bytes)
         }
     }
     p->tick++;
+    p->early = 0;
+    p->regret -= (p->regret + 7) / 8;
     pthread_mutex_unlock(&p->lock);
 }
 

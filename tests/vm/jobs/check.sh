@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# For the jobs: check WHAT COMMAND... runs a command that must succeed, refuse
-# one that must end with the status named; each is a line of the report.
+# For the jobs: check WHAT COMMAND... runs a command that must succeed and adds a
+# line to the report; status, says and placed make such commands.
 failed=0
 lib=/job/libhybrid.so
 
@@ -11,6 +11,7 @@ check() {
     rc=$?
     if [ $rc -eq 0 ]; then
         echo "ok   $what"
+        [ "$(wc -l </tmp/check.out)" -le 6 ] || return 0 # only short ones tell something
     else
         echo "FAIL $what: status $rc"
         failed=1
