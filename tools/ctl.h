@@ -13,9 +13,9 @@
 /* Exit statuses of hybridctl itself; those of `run` follow env(1) and the shell. */
 enum {
     CTL_OK = 0,
-    CTL_PASSIVE = 1,    /* doctor: nothing to steer; status: no registry */
-    CTL_USAGE = 2,      /* wrong option, value or subcommand */
-    CTL_FAILED = 125,   /* run: hybridctl cannot do it (no libhybrid.so) */
+    CTL_PASSIVE = 1,      /* doctor: nothing to steer; status: no registry */
+    CTL_USAGE = 2,        /* wrong option, value or subcommand */
+    CTL_FAILED = 125,     /* run: hybridctl cannot do it (no libhybrid.so) */
     CTL_CANNOT_RUN = 126, /* run: found, but not to be run under the library */
     CTL_NOT_FOUND = 127,
 };
@@ -60,7 +60,7 @@ void ctl_json_bool(struct ctl_json *j, const char *key, bool value);
 /* Result of looking for the PM that the settings ask for. */
 struct ctl_pm {
     bool usable;
-    bool is_error; /* the settings name something that is not there */
+    bool is_error;                /* the settings name something that is not there */
     char what[HY_PATH_MAX + 256]; /* a sentence: which, and why; or why not */
 };
 void ctl_find_pm(const struct hy_pm_spec *spec, const struct topology *t, struct ctl_pm *ret);

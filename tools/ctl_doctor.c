@@ -70,8 +70,7 @@ static void look_at_node(const struct topo_node *n, uint64_t pm_mask)
                  n->read_latency_ns, n->read_bandwidth_mbs, n->write_latency_ns,
                  n->write_bandwidth_mbs);
     doctor_add(FOUND_OK, "memory", name, "%s: %s, %s free, %s%s%s%s",
-               pm_mask >> n->id & 1 ? "PM" : "DRAM",
-               ctl_size(n->total_bytes, total, sizeof(total)),
+               pm_mask >> n->id & 1 ? "PM" : "DRAM", ctl_size(n->total_bytes, total, sizeof(total)),
                ctl_size(n->free_bytes, rest, sizeof(rest)), n->has_cpus ? "CPUs" : "no CPUs",
                n->is_kmem_dax ? ", by the kmem driver" : "", tier, hmat);
 }
@@ -85,8 +84,10 @@ static bool look_at_memory(const struct hy_settings *s)
 
     int r = topology_read("/sys", &t);
     if (r < 0)
-        doctor_add(FOUND_MISSING, "memory", "nodes", "the kernel tells of no NUMA nodes (%s); "
-                   "one is assumed", strerror(-r));
+        doctor_add(FOUND_MISSING, "memory", "nodes",
+                   "the kernel tells of no NUMA nodes (%s); "
+                   "one is assumed",
+                   strerror(-r));
     uint64_t pm_mask = s->pm.kind == HY_PM_NODE ? s->pm.nodes : topology_find_pm(&t, &why);
     for (unsigned i = 0; i < t.n_nodes; i++)
         look_at_node(&t.node[i], pm_mask);
@@ -122,19 +123,22 @@ static bool look_at_libraries(void)
         doctor_add(FOUND_OK, "libraries", "memkind", "%d.%d.%d", m.version / 1000000,
                    m.version / 1000 % 1000, m.version % 1000);
     else {
-        f = doctor_add(FOUND_MISSING, "libraries", "memkind", "%s; without it the library is "
-                       "passive", m.crashed ? "it does not answer" : m.error);
+        f = doctor_add(FOUND_MISSING, "libraries", "memkind",
+                       "%s; without it the library is "
+                       "passive",
+                       m.crashed ? "it does not answer" : m.error);
         doctor_fix(f, "apt-get install libmemkind0");
     }
     if (m.present)
         doctor_add(FOUND_INFO, "libraries", "DAX_KMEM",
                    m.dax_kmem == 0 ? "available by memkind's own detection"
-                                   : "not available by memkind's own detection (%d)", m.dax_kmem);
+                                   : "not available by memkind's own detection (%d)",
+                   m.dax_kmem);
     for (unsigned i = 0; i < HY_ARRAY_SIZE(optional); i++) {
         char err[256] = "", other[256];
-        bool there = probe_library(optional[i].soname[0], err, sizeof(err)) ||
-                     (optional[i].soname[1] &&
-                      probe_library(optional[i].soname[1], other, sizeof(other)));
+        bool there =
+            probe_library(optional[i].soname[0], err, sizeof(err)) ||
+            (optional[i].soname[1] && probe_library(optional[i].soname[1], other, sizeof(other)));
         if (there) {
             doctor_add(FOUND_OK, "libraries", optional[i].name, "present (%s)",
                        optional[i].purpose);

@@ -60,8 +60,8 @@ static void look_at_dax_device(const char *name)
         if (!online)
             doctor_fix(f, "daxctl online-memory %s", name);
     } else if (bytes > 0) {
-        f = doctor_add(FOUND_MISSING, "dax", name, "%s, not given to the system (driver %s)",
-                       size, *driver ? driver : "none");
+        f = doctor_add(FOUND_MISSING, "dax", name, "%s, not given to the system (driver %s)", size,
+                       *driver ? driver : "none");
         doctor_fix(f, "daxctl reconfigure-device --mode=system-ram %s", name);
     }
 }
@@ -72,9 +72,9 @@ static void look_at_pmem_region(const char *name)
     uint64_t room = read_number(ND_DEVICES, name, "available_size");
     if (strncmp(name, "region", 6) != 0 || room == 0)
         return;
-    struct finding *f = doctor_add(FOUND_MISSING, "dax", name,
-                                   "%s of persistent memory without a namespace",
-                                   ctl_size(room, size, sizeof(size)));
+    struct finding *f =
+        doctor_add(FOUND_MISSING, "dax", name, "%s of persistent memory without a namespace",
+                   ctl_size(room, size, sizeof(size)));
     doctor_fix(f, "ndctl create-namespace --mode=devdax --region=%s", name);
 }
 
@@ -112,8 +112,8 @@ static unsigned look_at_dax_mounts(void)
         if (!dax)
             continue;
         found++;
-        struct finding *x = doctor_add(FOUND_OK, "dax", "fsdax mount", "%s (%s on %s)", where, type,
-                                       device);
+        struct finding *x =
+            doctor_add(FOUND_OK, "dax", "fsdax mount", "%s (%s on %s)", where, type, device);
         doctor_fix(x, "hybridctl run --pm file:%s -- PROGRAM", where);
     }
     fclose(f);
@@ -202,7 +202,9 @@ void doctor_tracking(void)
 
     add_probe(section, "PAGEMAP_SCAN", probe_pagemap_scan(), "works", writes ? NULL : newer);
     add_probe(section, "WP_ASYNC", wp, "works: writes are found without root",
-              wp == -EPERM ? "sysctl vm.unprivileged_userfaultfd=1" : writes ? NULL : newer);
+              wp == -EPERM ? "sysctl vm.unprivileged_userfaultfd=1"
+              : writes     ? NULL
+                           : newer);
     if (dirty == -ENODATA)
         doctor_add(FOUND_MISSING, section, "soft-dirty",
                    "this kernel is built without it (CONFIG_MEM_SOFT_DIRTY)%s",
@@ -277,8 +279,10 @@ void doctor_limits(void)
     if (limit == UINT64_MAX)
         doctor_add(FOUND_OK, "limits", "address space", "unlimited");
     else {
-        f = doctor_add(FOUND_MISSING, "limits", "address space", "limited to %s (RLIMIT_AS); the "
-                       "heaps reserve address space", ctl_size(limit, size, sizeof(size)));
+        f = doctor_add(FOUND_MISSING, "limits", "address space",
+                       "limited to %s (RLIMIT_AS); the "
+                       "heaps reserve address space",
+                       ctl_size(limit, size, sizeof(size)));
         doctor_fix(f, "ulimit -v unlimited");
     }
 }
@@ -307,13 +311,12 @@ void doctor_registry(const struct hy_settings *s)
                    path, view.n, view.n == 1 ? "" : "s",
                    ctl_size(view.dram_budget, size, sizeof(size)));
     } else if (error == -ENOENT)
-        doctor_add(FOUND_OK, "registry", "registry", "%s: not there yet, the first program makes it",
-                   path);
+        doctor_add(FOUND_OK, "registry", "registry",
+                   "%s: not there yet, the first program makes it", path);
     else {
-        struct finding *f = doctor_add(FOUND_MISSING, "registry", "registry",
-                                       "%s cannot be used (%s); programs decide alone", path,
-                                       error == -EPROTO ? "no registry, or another version"
-                                                        : strerror(-error));
+        struct finding *f = doctor_add(
+            FOUND_MISSING, "registry", "registry", "%s cannot be used (%s); programs decide alone",
+            path, error == -EPROTO ? "no registry, or another version" : strerror(-error));
         if (error == -EPROTO)
             doctor_fix(f, "rm %s   # when no program uses it", path);
     }

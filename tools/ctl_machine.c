@@ -50,8 +50,10 @@ static void find_nodes(const struct hy_pm_spec *spec, const struct topology *t, 
                  "node %d does not exist or has no memory; nodes with memory: %s", bad,
                  ctl_node_list(topology_dram_mask(t, 0), nodes, sizeof(nodes)));
     } else if (topology_dram_mask(t, spec->nodes) == 0) {
-        snprintf(ret->what, sizeof(ret->what), "node %s is all memory there is; none is left "
-                 "to be DRAM", ctl_node_list(spec->nodes, nodes, sizeof(nodes)));
+        snprintf(ret->what, sizeof(ret->what),
+                 "node %s is all memory there is; none is left "
+                 "to be DRAM",
+                 ctl_node_list(spec->nodes, nodes, sizeof(nodes)));
     } else {
         ret->is_error = false;
         find_numa(spec->nodes, NULL, t, ret);

@@ -59,8 +59,11 @@ bool ctl_use_colour(void)
 /* Length of the UTF-8 sequence at s, 0 if it is none. */
 static unsigned utf8_length(const unsigned char *s)
 {
-    unsigned n = s[0] < 0x80 ? 1 : s[0] >= 0xC2 && s[0] < 0xE0 ? 2 : (s[0] & 0xF0) == 0xE0 ? 3
-               : s[0] >= 0xF0 && s[0] < 0xF5 ? 4 : 0;
+    unsigned n = s[0] < 0x80                   ? 1
+                 : s[0] >= 0xC2 && s[0] < 0xE0 ? 2
+                 : (s[0] & 0xF0) == 0xE0       ? 3
+                 : s[0] >= 0xF0 && s[0] < 0xF5 ? 4
+                                               : 0;
     for (unsigned i = 1; i < n; i++) {
         if ((s[i] & 0xC0) != 0x80) /* the final NUL ends it as well */
             return 0;

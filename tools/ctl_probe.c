@@ -25,11 +25,11 @@ struct scan_arg {
     uint64_t size, flags, start, end, walk_end, vec, vec_len, max_pages;
     uint64_t category_inverted, category_mask, category_anyof_mask, return_mask;
 };
-#define SCAN_IOCTL         _IOWR('f', 16, struct scan_arg)
-#define SCAN_WP_MATCHING   (UINT64_C(1) << 0)
-#define SCAN_CHECK_WPASYNC (UINT64_C(1) << 1)
-#define SCAN_IS_WRITTEN    (UINT64_C(1) << 1)
-#define SCAN_IS_PRESENT    (UINT64_C(1) << 3)
+#define SCAN_IOCTL             _IOWR('f', 16, struct scan_arg)
+#define SCAN_WP_MATCHING       (UINT64_C(1) << 0)
+#define SCAN_CHECK_WPASYNC     (UINT64_C(1) << 1)
+#define SCAN_IS_WRITTEN        (UINT64_C(1) << 1)
+#define SCAN_IS_PRESENT        (UINT64_C(1) << 3)
 #define FEATURE_WP_UNPOPULATED (UINT64_C(1) << 13)
 #define FEATURE_WP_ASYNC       (UINT64_C(1) << 15)
 #ifndef UFFD_USER_MODE_ONLY
@@ -40,8 +40,8 @@ enum { PROBE_PAGES = 8 };
 
 static char *populated_pages(void)
 {
-    char *p = mmap(NULL, PROBE_PAGES * HY_PAGE, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *p = mmap(NULL, PROBE_PAGES * HY_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                   -1, 0);
     if (p == MAP_FAILED)
         return NULL;
     /* one huge page would hide which small page was written */
@@ -231,8 +231,8 @@ int probe_mbind(void)
     char *p = populated_pages();
     if (!p)
         return -ENOMEM;
-    long r = syscall(SYS_mbind, p, PROBE_PAGES * HY_PAGE, MPOL_PREFERRED_, &mask,
-                     sizeof(mask) * 8, 0);
+    long r =
+        syscall(SYS_mbind, p, PROBE_PAGES * HY_PAGE, MPOL_PREFERRED_, &mask, sizeof(mask) * 8, 0);
     int result = r < 0 ? -errno : 0;
     munmap(p, PROBE_PAGES * HY_PAGE);
     return result;

@@ -9,7 +9,7 @@
 
 /* Page writes, asynchronously: userfaultfd WP_ASYNC and PAGEMAP_SCAN together
  * must name the one page that was written. */
-int probe_pagemap_scan(void);  /* the ioctl alone */
+int probe_pagemap_scan(void); /* the ioctl alone */
 int probe_wp_async(void);
 /* Reset by /proc/self/clear_refs, read from /proc/self/pagemap. */
 int probe_soft_dirty(void);
@@ -28,10 +28,10 @@ int probe_move_pages(void);
 
 struct probe_memkind {
     bool present;
-    int version;      /* 1014000: 1.14.0 */
-    int dax_kmem;     /* memkind_check_available(MEMKIND_DAX_KMEM), 0: yes */
-    bool crashed;     /* the child that asked did not answer */
-    char error[256];  /* of the loader */
+    int version;     /* 1014000: 1.14.0 */
+    int dax_kmem;    /* memkind_check_available(MEMKIND_DAX_KMEM), 0: yes */
+    bool crashed;    /* the child that asked did not answer */
+    char error[256]; /* of the loader */
 };
 void probe_memkind(struct probe_memkind *ret);
 /* Can the loader find it? A reason in err if not. */

@@ -39,9 +39,12 @@ static struct option long_options[OPT_COUNT + 8];
 static void build_long_options(void)
 {
     static const struct option own[] = {
-        {"library", required_argument, NULL, KEY_LIBRARY}, {"set", required_argument, NULL, KEY_SET},
-        {"check", no_argument, NULL, KEY_CHECK},           {"force", no_argument, NULL, KEY_FORCE},
-        {"explain", no_argument, NULL, 'v'},               {"quiet", no_argument, NULL, 'q'},
+        {"library", required_argument, NULL, KEY_LIBRARY},
+        {"set", required_argument, NULL, KEY_SET},
+        {"check", no_argument, NULL, KEY_CHECK},
+        {"force", no_argument, NULL, KEY_FORCE},
+        {"explain", no_argument, NULL, 'v'},
+        {"quiet", no_argument, NULL, 'q'},
     };
     for (int i = 0; i < OPT_COUNT; i++) {
         char *name = option_names[i];
@@ -50,8 +53,8 @@ static void build_long_options(void)
             *c = *c == '_' ? '-' : *c;
         /* these mean "1" without a value */
         bool may_be_bare = i == OPT_STATS || i == OPT_STRICT || i == OPT_VERBOSE;
-        long_options[i] = (struct option){
-            name, may_be_bare ? optional_argument : required_argument, NULL, KEY_TABLE + i};
+        long_options[i] = (struct option){name, may_be_bare ? optional_argument : required_argument,
+                                          NULL, KEY_TABLE + i};
     }
     memcpy(long_options + OPT_COUNT, own, sizeof(own));
 }
@@ -321,7 +324,9 @@ static void warn_privileged(const char *path)
     bool caps = getuid() != 0 && getxattr(path, "security.capability", NULL, 0) > 0;
     if (setuid || setgid || caps)
         ctl_error("warning: %s is %s; the loader ignores the preload for other users' sake", path,
-                  setuid ? "setuid" : setgid ? "setgid" : "privileged (file capabilities)");
+                  setuid   ? "setuid"
+                  : setgid ? "setgid"
+                           : "privileged (file capabilities)");
 }
 
 static int check_program(struct request *q, char *elf_path)

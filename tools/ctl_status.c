@@ -40,8 +40,7 @@ static double age_seconds(const struct registry_entry *e)
 }
 
 static void print_row(const char *pid, const char *name, const char *cls, uint64_t dram,
-                      uint64_t pm, uint64_t wish, uint64_t asked, uint64_t threads,
-                      const char *age)
+                      uint64_t pm, uint64_t wish, uint64_t asked, uint64_t threads, const char *age)
 {
     char a[32], b[32], c[32], d[32];
     printf("%8s  %-15s %-10s %10s %10s %10s %10s %8llu %8s\n", pid, name, cls,

@@ -46,8 +46,7 @@ static const struct command {
      "each for real, and tells the command that enables what is missing.\n"
      "\n"
      "Status 0: libhybrid can place memory here; 1: it would only pass calls through.\n"},
-    {"options", ctl_options, "the options, their values and meaning",
-     "options [--json] [NAME]",
+    {"options", ctl_options, "the options, their values and meaning", "options [--json] [NAME]",
      "The table of options. NAME, as HYBRID_DRAM_SHARED or dram-shared, explains one.\n"},
 };
 

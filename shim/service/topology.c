@@ -210,8 +210,8 @@ int topology_read(const char *root, struct topology *ret)
 
 /* The best that a node with CPUs offers: what DRAM is on this machine. */
 struct reference {
-    int tier;              /* fastest tier, -1 unknown */
-    uint32_t latency_ns;   /* lowest, 0 unknown */
+    int tier;               /* fastest tier, -1 unknown */
+    uint32_t latency_ns;    /* lowest, 0 unknown */
     uint32_t bandwidth_mbs; /* highest, 0 unknown */
 };
 

@@ -141,7 +141,7 @@ struct block { /* first bytes of every block */
 
 #define SHARED 512
 static struct block *shared[SHARED];
-static unsigned rounds = 20000;
+static unsigned rounds = 50000;
 static int failed;
 
 static unsigned char byte_of(const struct block *b, size_t i)

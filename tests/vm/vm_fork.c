@@ -43,7 +43,7 @@ static int play(const char *who, int to, int from, int old, int value)
     step(to, from); /* both have seen the memory of before the fork */
     write_all(value);
     free(malloc(100000)); /* the allocator itself works on both sides */
-    step(to, from); /* both have written */
+    step(to, from);       /* both have written */
     unsigned wrong = foreign_blocks(value);
     if (lost || wrong)
         printf("%s: %u blocks not as before the fork, %u written by the other\n", who, lost, wrong);

@@ -67,9 +67,9 @@ int main(int argc, char **argv)
     for (int i = n / 2; i < n; i++)
         free(blocks[i]);
     for (int i = n / 2; i < n; i++) {
-        blocks[i] = i % 2 ? malloc(BYTES)
-                          : mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                                 -1, 0);
+        blocks[i] =
+            i % 2 ? malloc(BYTES)
+                  : mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (!blocks[i] || blocks[i] == MAP_FAILED) {
             printf("block %d cannot be allocated again\n", i);
             return 1;
