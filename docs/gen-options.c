@@ -77,8 +77,7 @@ int main(int argc, char **argv)
             for (unsigned i = 0; i < OPT_COUNT; i++)
                 put_option(options_info((enum hy_opt_id)i));
         } else if (version) {
-            printf("%.*s%s%s", (int)(version - line), line, argv[2],
-                   version + strlen("@VERSION@"));
+            printf("%.*s%s%s", (int)(version - line), line, argv[2], version + strlen("@VERSION@"));
         } else {
             fputs(line, stdout);
         }

@@ -331,15 +331,17 @@ static void warn_privileged(const char *path)
 
 static int check_program(struct request *q, char *elf_path)
 {
-    struct ctl_program p;
+    struct ctl_program p = {0};
     int r = resolve_scripts(q->program, elf_path, &p);
     if (r == -EACCES) /* executable but not readable: the loader may still be */
         return CTL_OK;
-    if (r < 0) {
+    if (r < 0 && p.interpreter[0])
         ctl_error("%s: its interpreter %s cannot be used: %s", q->program, p.interpreter,
                   strerror(-r));
+    else if (r < 0)
+        ctl_error("%s: %s", q->program, strerror(-r));
+    if (r < 0)
         return CTL_CANNOT_RUN;
-    }
     if (!p.is_elf) /* execvp gives it to /bin/sh */
         return CTL_OK;
     const char *why = why_unreachable(&p);

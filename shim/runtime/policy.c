@@ -24,20 +24,27 @@ static struct {
     uint64_t lease;     /* claims are made in steps of this */
     uint64_t shared;    /* the budget of all */
     uint64_t wish, asked;
-    uint64_t last_refusal_ns;
+    uint32_t threads;
+    uint64_t unmet;   /* turned away for lack of shared DRAM, not yet wished for */
+    uint64_t wish_ns; /* of the last addition to the wish */
+    uint64_t refused_ns;      /* by whatever: no new claim for RETRY_NS */
     bool closed[HY_TIERS]; /* turned somebody away since it last had room */
     enum { REG_NOT_YET, REG_JOINED, REG_NONE } reg_state; /* written under lock */
     struct registry *reg;
     char reg_path[HY_PATH_MAX], reg_error[96];
     struct registry_view view; /* under lock */
-    struct place_machine machine;
+    struct place_machine machine; /* what was last read of all, and when */
+    unsigned self;
+    uint64_t machine_ns;
 } pol;
 
 /* Registry claims and what follows from them. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+#define MACHINE_AGE_NS 100000000ull
+#define RETRY_NS 1000000ull
 #define ALONE (UINT64_MAX / 2) /* claimed: without a registry, nobody need be asked */
-#define WISH_HOLD_NS (5ull * 1000000000) /* a wish outlives its last refusal by this */
+#define WISH_HOLD_NS (5ull * 1000000000) /* a wish outlives its last addition by this */
 
 static uint64_t get(const uint64_t *p)
 {
@@ -103,61 +110,101 @@ static void join_locked(void)
              pol.reg_path, registry_problem(e));
 }
 
-static unsigned read_machine_locked(void)
+/* The machine as the registry shows it, at most so old; returns our place in
+ * it, or one beyond the last when our slot is lost. */
+static unsigned read_machine_locked(uint64_t max_age_ns)
 {
-    unsigned self = 0;
+    uint64_t now = os_now_ns();
+    if (pol.machine_ns && now - pol.machine_ns < max_age_ns)
+        return pol.self;
+    pol.machine_ns = now;
     registry_read(pol.reg, &pol.view);
     pol.machine.dram_budget = pol.view.dram_budget;
     pol.machine.n_apps = HY_MIN(pol.view.n, PLACE_MAX_APPS);
+    pol.self = pol.machine.n_apps;
     for (unsigned i = 0; i < pol.machine.n_apps; i++) {
         const struct registry_entry *e = &pol.view.entry[i];
         pol.machine.app[i] = (struct place_app){.cls = e->cls, .dram_bytes = e->dram_bytes,
                                                 .pm_bytes = e->pm_bytes,
                                                 .wish_bytes = e->wish_bytes};
         if (e->is_self)
-            self = i;
+            pol.self = i;
     }
-    return self;
+    return pol.self;
 }
 
 static void publish_locked(void)
 {
     registry_publish(pol.reg, (enum hy_class)pol.cls, get(&pol.used[HY_PM]), get(&pol.wish),
-                     get(&pol.asked), 0);
+                     get(&pol.asked), pol.threads);
 }
 
-/* The budget is used up: may this program wish for DRAM of others? */
-static void refused_locked(uint64_t bytes)
+/* Algorithm 1 for `bytes` more DRAM. What others wish for is not free to us. The
+ * claim that follows a yes has the last word. */
+static bool may_claim_locked(uint64_t bytes)
 {
-    unsigned self = read_machine_locked();
-    struct place_decision d = placement_decide(&pol.machine, self, bytes);
-    pol.last_refusal_ns = os_now_ns();
-    if (d.wish_bytes > get(&pol.wish)) {
-        put(&pol.wish, d.wish_bytes);
-        publish_locked();
+    if (pol.policy != HY_POLICY_AUTO)
+        return true;
+    unsigned self = read_machine_locked(MACHINE_AGE_NS);
+    if (self >= pol.machine.n_apps)
+        return true;
+    /* What we hold by now, not what was read a while ago. */
+    pol.machine.app[self].dram_bytes = get(&pol.claimed);
+    pol.machine.app[self].wish_bytes = get(&pol.wish);
+    return placement_decide(&pol.machine, self, bytes).tier == HY_DRAM;
+}
+
+/* What was turned away since the last look becomes a wish, where Algorithm 1
+ * has one; never more than what lies on PM for it. */
+static void wish_locked(void)
+{
+    uint64_t unmet = __atomic_exchange_n(&pol.unmet, 0, __ATOMIC_RELAXED);
+    unsigned self = read_machine_locked(MACHINE_AGE_NS);
+    if (pol.policy != HY_POLICY_AUTO || !unmet || self >= pol.machine.n_apps)
+        return;
+    pol.machine.app[self].wish_bytes = get(&pol.wish);
+    struct place_decision d = placement_decide(&pol.machine, self, unmet);
+    if (d.tier == HY_DRAM || !d.wish_bytes)
+        return;
+    uint64_t most = get(&pol.used[HY_PM]) + unmet;
+    put(&pol.wish, HY_MIN(get(&pol.wish) + d.wish_bytes, most));
+    pol.wish_ns = os_now_ns();
+    publish_locked();
+}
+
+static bool claim_locked(uint64_t have, uint64_t need)
+{
+    uint64_t step = hy_align_up(need - have, pol.lease);
+    if (!may_claim_locked(need - have))
+        return false;
+    if (registry_claim_dram(pol.reg, step) == 0) {
+        put(&pol.claimed, have + step);
+        return true;
     }
+    if (registry_claim_dram(pol.reg, need - have) == 0) {
+        put(&pol.claimed, need);
+        return true;
+    }
+    pol.machine_ns = 0; /* what was read is out of date */
+    return false;
 }
 
 /* Make the claim cover `total` bytes of DRAM; false if the others leave too little. */
-static bool cover(uint64_t total, uint64_t bytes)
+static bool cover(uint64_t total)
 {
     uint64_t need = total > pol.inherited ? total - pol.inherited : 0;
     if (HY_LIKELY(need <= get(&pol.claimed)))
         return true;
-    bool ok = true;
     pthread_mutex_lock(&lock);
     join_locked();
     uint64_t have = get(&pol.claimed);
-    if (pol.reg_state == REG_JOINED && need > have) {
-        uint64_t step = hy_align_up(need - have, pol.lease);
-        if (registry_claim_dram(pol.reg, step) == 0)
-            put(&pol.claimed, have + step);
-        else if (registry_claim_dram(pol.reg, need - have) == 0)
-            put(&pol.claimed, need);
-        else
-            ok = false;
-        if (!ok && pol.policy == HY_POLICY_AUTO)
-            refused_locked(bytes);
+    bool ok = pol.reg_state != REG_JOINED || need <= have;
+    /* After a refusal, not at once again: a look at all slots costs something. */
+    if (!ok && os_now_ns() - pol.refused_ns >= RETRY_NS) {
+        ok = claim_locked(have, need);
+        pol.refused_ns = ok ? 0 : os_now_ns();
+        if (!ok)
+            wish_locked();
     }
     pthread_mutex_unlock(&lock);
     return ok;
@@ -184,8 +231,10 @@ bool policy_charge(enum hy_tier t, size_t bytes, bool force)
         ok = true; /* all on DRAM; the others are told all the same */
     else if (t == HY_DRAM && ok)
         ok = !yielding();
-    if (t == HY_DRAM && ok && !cover(now, bytes))
+    if (t == HY_DRAM && ok && !cover(now)) {
         ok = pol.policy == HY_POLICY_DRAM;
+        __atomic_add_fetch(&pol.unmet, bytes, __ATOMIC_RELAXED);
+    }
     if (!ok && force) {
         __atomic_add_fetch(&pol.forced_bytes, bytes, __ATOMIC_RELAXED);
         ok = true;
@@ -232,7 +281,7 @@ bool policy_set_dram_used(uint64_t bytes)
 {
     put(&pol.used[HY_DRAM], bytes);
     note_peak(HY_DRAM, bytes);
-    bool ok = bytes <= pol.limit[HY_DRAM] && !yielding() && cover(bytes, 0);
+    bool ok = bytes <= pol.limit[HY_DRAM] && !yielding() && cover(bytes);
     return ok || pol.policy == HY_POLICY_DRAM;
 }
 
@@ -252,12 +301,14 @@ void policy_tick(void)
     pthread_mutex_lock(&lock);
     joined = pol.reg_state == REG_JOINED;
     if (joined) {
-        unsigned self = read_machine_locked();
+        unsigned self = read_machine_locked(0), threads = os_thread_count();
+        pol.threads = threads > 1 ? threads - 1 : threads; /* not the one that asks */
         if (!registry_joined(pol.reg)) /* our slot was lost: take a new one */
             pol.reg_state = REG_NOT_YET;
         put(&pol.asked, placement_asked_of(&pol.machine, self));
-        if (os_now_ns() - pol.last_refusal_ns > WISH_HOLD_NS)
+        if (os_now_ns() - pol.wish_ns > WISH_HOLD_NS)
             put(&pol.wish, 0);
+        wish_locked();
         give_back_locked();
         publish_locked();
     }

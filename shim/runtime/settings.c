@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "decide/text.h"
 #include "runtime/internal.h"
 #include "service/sites.h"
 #include "sys/env.h"
@@ -40,13 +41,28 @@ void settings_error(const char *fmt, ...)
     told(NULL, line);
 }
 
-static void take_variable(const char *name, size_t len, const char *value, void *ctx)
+/* What says which profile comes first, so that a message about a later variable
+ * can say what is used instead of it. */
+static bool finds_profile(enum hy_opt_id id)
+{
+    return id == OPT_PROFILE || id == OPT_PROFILE_PATH || id == OPT_VERBOSE;
+}
+
+static void take_early(const char *name, size_t len, const char *value, void *ctx)
 {
     enum hy_opt_id id = options_by_env(name, len);
     *(bool *)ctx = true;
+    if (finds_profile(id))
+        (void)options_set(&hy_config.set, id, value, HY_FROM_ENV, told, NULL);
+}
+
+static void take_rest(const char *name, size_t len, const char *value, void *ctx)
+{
+    enum hy_opt_id id = options_by_env(name, len);
+    (void)ctx;
     if (id == OPT_COUNT)
         options_unknown_env(name, len, hint, NULL);
-    else
+    else if (!finds_profile(id))
         (void)options_set(&hy_config.set, id, value, HY_FROM_ENV, told, NULL);
 }
 
@@ -76,6 +92,13 @@ static void describe_self(void)
     };
 }
 
+static const char *quoted(const char *text)
+{
+    static char buf[TEXT_QUOTE_CAP]; /* the constructor's thread only */
+    text_quote(text, strlen(text), buf, sizeof(buf));
+    return buf;
+}
+
 /* 0 when the file was there and is a profile. */
 static int read_profile(const char *file, bool complain)
 {
@@ -84,8 +107,8 @@ static int read_profile(const char *file, bool complain)
     int e = os_map_file_ro(file, PROFILE_MAX_BYTES, &text, &len);
     if (e) {
         if (complain)
-            settings_error("profile %s cannot be read (%s); going on without it", file,
-                           os_error_name(e));
+            settings_error("profile %s cannot be read (%s); going on without it",
+                           quoted(file), os_error_name(e));
         return e;
     }
     hy_config.profile.sites = profile_sites;
@@ -123,8 +146,8 @@ static void load_profile(void)
     if (strchr(name, '/')) {
         (void)snprintf(file, sizeof(file), "%s", name);
     } else if (find_in_path(name, file, sizeof(file))) {
-        settings_error("HYBRID_PROFILE=%s: there is no %s.ini in %s; going on without a profile",
-                       name, name, hy_config.set.profile_path);
+        settings_error("HYBRID_PROFILE=%s: there is no such .ini file in %s; going on without a "
+                       "profile", quoted(name), hy_config.set.profile_path);
         return;
     }
     if (read_profile(file, true))
@@ -159,13 +182,15 @@ bool settings_load(void)
 {
     bool any = false;
     options_defaults(&hy_config.set);
-    env_each("HYBRID_", take_variable, &any);
+    env_each("HYBRID_", take_early, &any);
     log_set_verbose(hy_config.set.verbose);
     if (hy_config.set.profile[0])
         load_profile();
-    if (any)
-        hy_config.errors += (unsigned)options_check(&hy_config.set, hint, NULL);
-    return any;
+    if (!any)
+        return false;
+    env_each("HYBRID_", take_rest, NULL);
+    hy_config.errors += (unsigned)options_check(&hy_config.set, hint, NULL);
+    return true;
 }
 
 void settings_echo(void)

@@ -185,7 +185,7 @@ static bool resize_in_place(void *p, size_t n)
         return false;
     if (tracked) {
         sites_note_free(site, old, weight);
-        sites_note_alloc(site, heap_usable_size(p), weight);
+        sites_note_alloc(site, n, weight);
     }
     return true;
 }

@@ -235,15 +235,16 @@ static int take_free_slot(struct reg_file *f, uint64_t me)
     return -ENOSPC;
 }
 
+/* As ps shows it: the file may be a link to another program (redis-server). */
 static HY_COLD void program_name(uint64_t ret_name[2])
 {
-    char path[1024];
+    char comm[64];
+    size_t len;
 
     ret_name[0] = ret_name[1] = 0;
-    if (os_exe_path(path, sizeof(path)) != 0)
+    if (os_read_file("/proc/self/comm", comm, sizeof(comm), &len) != 0)
         return;
-    const char *slash = strrchr(path, '/'), *base = slash != NULL ? slash + 1 : path;
-    memcpy(ret_name, base, HY_MIN(strlen(base), 2 * sizeof(uint64_t) - 1));
+    memcpy(ret_name, comm, HY_MIN(strcspn(comm, "\n"), 2 * sizeof(uint64_t) - 1));
 }
 
 /* All that a slot tells, while it is CLAIMING and nobody reads it. */

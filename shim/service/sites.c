@@ -430,9 +430,14 @@ unsigned sites_exe_build_id(uint8_t id[BUILD_ID_MAX])
 
 /* --- fork -------------------------------------------------------------------------- */
 
+/* Unlike malloc, fork may wait: else a child could find the lock taken for ever. */
 void sites_prefork(void)
 {
     fork_locked = try_lock();
+    for (int i = 0; i < 1000 && !fork_locked; i++) {
+        os_sleep_ns(1000000);
+        fork_locked = try_lock();
+    }
     modules_prefork();
 }
 

@@ -21,7 +21,7 @@ struct cfi_rule {
 };
 
 /* The layout at pc, found through the module's .eh_frame_hdr (0: none). All
- * reading stays within [start, end). */
+ * reading stays within [start, end), the module. */
 void cfi_find(uintptr_t eh_frame_hdr, uintptr_t start, uintptr_t end, uintptr_t pc,
               struct cfi_rule *ret);
 

@@ -20,7 +20,7 @@ uintptr_t dl_object_base(const void *addr);
  * object stays loaded: true of objects with a frame on the caller's stack. */
 struct dl_object {
     uintptr_t bias;       /* address - bias = address in the ELF file */
-    uintptr_t start, end; /* mapped range */
+    uintptr_t start, end; /* mapped range; dl_find: of the segment if there are gaps */
     const void *handle;   /* identity, for comparison only */
     const void *eh_frame_hdr; /* unwind tables (dl_find only), NULL if none */
     const char *name;     /* path; "" for the main program */

@@ -88,10 +88,10 @@ static void log_line(const char *fmt, va_list ap)
     int saved = errno;
     hy_guard_enter(); /* vsnprintf may allocate for odd formats */
     int n = snprintf(line, sizeof(line), "hybrid[%ld]: ", raw0(SYS_getpid));
-    int m = vsnprintf(line + n, sizeof(line) - (size_t)n - 1, fmt, ap);
+    int m = vsnprintf(line + n, sizeof(line) - (size_t)n, fmt, ap);
     size_t len = (size_t)n;
     if (m > 0)
-        len += HY_MIN((size_t)m, sizeof(line) - (size_t)n - 2);
+        len += HY_MIN((size_t)m, sizeof(line) - (size_t)n - 1); /* newline for NUL */
     /* One message is one line, whatever a file name in it holds. */
     for (size_t i = (size_t)n; i < len; i++) {
         if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)

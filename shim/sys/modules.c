@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <link.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include "sys/dl.h"
+#include "sys/os.h"
 
 #define SLOTS 512 /* power of two */
 #define PROBES 32
@@ -78,7 +80,7 @@ static size_t witness_bytes(const struct module *m)
 
 static bool still_holds(const struct module *m, const struct dl_object *o)
 {
-    return m->start == o->start && m->end == o->end && m->bias == o->bias &&
+    return m->bias == o->bias &&
            (m->witness == 0 ||
             hash_bytes((const void *)m->witness, witness_bytes(m)) == m->witness_hash);
 }
@@ -103,52 +105,91 @@ static const uint8_t *find_note(const uint8_t *p, const uint8_t *end, uint32_t *
     return NULL;
 }
 
-static bool inside(const struct dl_object *o, uintptr_t from, uint64_t bytes)
+struct headers {
+    const ElfW(Phdr) *ph;
+    size_t n;
+};
+
+static bool is_same_module(uintptr_t addr, const struct dl_object *o)
 {
-    return from >= o->start && from <= o->end && bytes <= o->end - from;
+    struct dl_object at;
+    return dl_find((const void *)addr, &at) == 0 && at.handle == o->handle;
 }
 
-/* The build-id as it lies in the module's memory (its ELF header is mapped at
- * its start in every ordinary module; where it is not, there is none). */
-static const uint8_t *find_build_id(const struct dl_object *o, uint32_t *ret_len)
+static bool read_ehdr(uintptr_t at, struct headers *ret)
 {
-    const ElfW(Ehdr) *eh = (const void *)o->start;
-    if (o->end - o->start < HY_PAGE || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 ||
-        eh->e_phentsize != sizeof(ElfW(Phdr)) ||
+    const ElfW(Ehdr) *eh = (const void *)at;
+    if ((at & (HY_PAGE - 1)) != 0 || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 ||
+        eh->e_phentsize != sizeof(ElfW(Phdr)) || (eh->e_phoff & 7) != 0 ||
         eh->e_phoff + (uint64_t)eh->e_phnum * sizeof(ElfW(Phdr)) > HY_PAGE)
-        return NULL;
-    const ElfW(Phdr) *ph = (const void *)(o->start + eh->e_phoff);
-    for (int i = 0; i < eh->e_phnum; i++) {
-        uintptr_t at = o->bias + ph[i].p_vaddr;
-        if (ph[i].p_type != PT_NOTE || (at & 3) != 0 || !inside(o, at, ph[i].p_memsz))
-            continue;
-        const uint8_t *p = (const void *)at;
-        const uint8_t *id = find_note(p, p + ph[i].p_memsz, ret_len);
-        if (id != NULL)
-            return id;
+        return false;
+    ret->ph = (const void *)(at + eh->e_phoff);
+    ret->n = eh->e_phnum;
+    return true;
+}
+
+/* The program headers in memory: the kernel tells the main program's; others
+ * begin with their ELF header, which in a module with gaps between its segments
+ * lies in another range than the code. */
+static bool find_headers(const struct dl_object *o, struct headers *ret)
+{
+    uintptr_t phdr = getauxval(AT_PHDR);
+    if (phdr != 0 && is_same_module(phdr, o)) {
+        ret->ph = (const void *)phdr;
+        ret->n = getauxval(AT_PHNUM);
+        return true;
     }
-    return NULL;
+    if (read_ehdr(o->start, ret))
+        return true;
+    return o->bias != o->start && is_same_module(o->bias, o) && read_ehdr(o->bias, ret);
+}
+
+static bool inside(const struct module *m, uintptr_t from, uint64_t bytes)
+{
+    return from >= m->low && from <= m->high && bytes <= m->high - from;
+}
+
+/* Bounds of all segments, and the build-id as it lies in memory. */
+static const uint8_t *read_headers(const struct headers *h, struct module *m, uint32_t *ret_len)
+{
+    const uint8_t *id = NULL;
+    for (size_t i = 0; i < h->n; i++) {
+        if (h->ph[i].p_type != PT_LOAD)
+            continue;
+        m->low = HY_MIN(m->low, m->bias + h->ph[i].p_vaddr);
+        m->high = HY_MAX(m->high, m->bias + h->ph[i].p_vaddr + h->ph[i].p_memsz);
+    }
+    for (size_t i = 0; i < h->n && id == NULL; i++) {
+        const uint8_t *p = (const void *)(m->bias + h->ph[i].p_vaddr);
+        if (h->ph[i].p_type == PT_NOTE && ((uintptr_t)p & 3) == 0 &&
+            inside(m, (uintptr_t)p, h->ph[i].p_memsz))
+            id = find_note(p, p + h->ph[i].p_memsz, ret_len);
+    }
+    return id;
 }
 
 static void describe(const struct dl_object *o, struct module *ret)
 {
     uint32_t len = 0;
-    const uint8_t *id = find_build_id(o, &len);
+    const uint8_t *id = NULL;
+    struct headers h;
     uintptr_t hdr = (uintptr_t)o->eh_frame_hdr;
     memset(ret, 0, sizeof(*ret));
     ret->bias = o->bias;
-    ret->start = o->start;
-    ret->end = o->end;
+    ret->start = ret->low = o->start;
+    ret->end = ret->high = o->end;
     ret->handle = (uintptr_t)o->handle;
     ret->eh_frame_hdr = hdr;
+    if (find_headers(o, &h))
+        id = read_headers(&h, ret, &len);
     if (id != NULL) {
         memcpy(ret->id, id, len);
         ret->build_id_len = len;
         ret->witness = (uintptr_t)id;
     } else {
-        uint64_t h = hash_bytes(o->name, strlen(o->name));
-        memcpy(ret->id, &h, sizeof(h));
-        ret->witness = hdr != 0 && inside(o, hdr, HDR_WITNESS) ? hdr : 0;
+        uint64_t path = hash_bytes(o->name, strlen(o->name));
+        memcpy(ret->id, &path, sizeof(path));
+        ret->witness = hdr != 0 && inside(ret, hdr, HDR_WITNESS) ? hdr : 0;
     }
     if (ret->witness != 0)
         ret->witness_hash = hash_bytes((const void *)ret->witness, witness_bytes(ret));
@@ -213,7 +254,8 @@ int module_find(uintptr_t addr, struct module *ret)
         return -ENOENT;
     for (unsigned k = 0; k < PROBES; k++) {
         unsigned i = slot_of((uintptr_t)o.handle, k);
-        if (!slot_read(i, &m) || m.handle == 0 || m.handle != (uintptr_t)o.handle)
+        if (!slot_read(i, &m) || m.handle == 0 || m.handle != (uintptr_t)o.handle ||
+            m.start != o.start || m.end != o.end)
             continue;
         if (!still_holds(&m, &o))
             break;
@@ -230,6 +272,10 @@ int module_find(uintptr_t addr, struct module *ret)
 void modules_prefork(void)
 {
     fork_locked = lock_writer();
+    for (int i = 0; i < 1000 && !fork_locked; i++) {
+        os_sleep_ns(1000000);
+        fork_locked = lock_writer();
+    }
 }
 
 void modules_postfork(void)

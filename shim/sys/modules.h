@@ -12,7 +12,8 @@
 
 struct module {
     uintptr_t bias;       /* address - bias = address in the ELF file */
-    uintptr_t start, end; /* mapped range */
+    uintptr_t start, end; /* the range that addr was found in: all, or a segment */
+    uintptr_t low, high;  /* all its segments */
     uintptr_t handle;     /* the loader's, for comparison only */
     uintptr_t eh_frame_hdr;
     uintptr_t witness;      /* where the bytes are that tell a change of build */

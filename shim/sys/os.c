@@ -339,10 +339,10 @@ int os_write_all(int fd, const void *buf, size_t len)
         r = raw3(SYS_write, fd, p, len);
         if (r == -EINTR)
             continue;
-        if (r == -EAGAIN && waits++ < 20) { /* non-blocking and full: wait 1 s in all */
+        if (r == -EAGAIN && waits < 20) { /* non-blocking and full: wait 1 s in all */
             struct pollfd pf = {.fd = fd, .events = POLLOUT};
             struct timespec ts = {0, 50000000};
-            (void)raw5(SYS_ppoll, &pf, 1, &ts, NULL, 0);
+            waits += raw5(SYS_ppoll, &pf, 1, &ts, NULL, 0) <= 0;
             continue;
         }
         if (r < 0)

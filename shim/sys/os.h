@@ -103,6 +103,7 @@ int os_pid(void);
 void os_sleep_ns(uint64_t ns); /* whole time, signals or not */
 int os_cpu_count(void); /* configured CPUs, >= 1 */
 bool os_single_threaded(void);
+unsigned os_thread_count(void); /* of this process, ours included; 0 unknown */
 /* "ENOSPC" for -ENOSPC or ENOSPC; never NULL. */
 const char *os_error_name(int e);
 

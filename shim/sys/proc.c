@@ -106,6 +106,12 @@ int os_proc_self(struct os_proc_id *ret)
     return 0;
 }
 
+unsigned os_thread_count(void)
+{
+    struct stat_line s;
+    return proc_stat("/proc/self/stat", &s) == 0 ? (unsigned)s.threads : 0;
+}
+
 int os_proc_id(int32_t pid, struct os_proc_id *ret)
 {
     char path[32];

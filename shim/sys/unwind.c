@@ -60,7 +60,7 @@ static void frame_rule(uintptr_t pc, const struct module *m, struct cfi_rule *re
         unpack(w, ret);
         return;
     }
-    cfi_find(m->eh_frame_hdr, m->start, m->end, pc, ret);
+    cfi_find(m->eh_frame_hdr, m->low, m->high, pc, ret);
     w = pack(pc, ret);
     if (w != 0)
         __atomic_store_n(entry, w, __ATOMIC_RELAXED);

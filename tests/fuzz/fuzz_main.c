@@ -206,12 +206,20 @@ static void add(const char *path)
         free(names);
 }
 
+static uint64_t now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t); /* the time of day may be set back */
+    return (uint64_t)t.tv_sec;
+}
+
 int main(int argc, char **argv)
 {
     static const int deadly[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
     uint64_t seconds = 5, runs = UINT64_MAX, seed = 1, n = 0;
     unsigned long long value;
-    time_t start;
+    uint64_t start;
 
     for (int i = 1; i < argc; i++)
         if (sscanf(argv[i], "-seconds=%llu", &value) == 1)
@@ -234,8 +242,8 @@ int main(int argc, char **argv)
     printf("%u files of the corpus\n", n_corpus);
     if (n_corpus == 0) /* an empty corpus would test next to nothing, silently */
         return 2;
-    start = time(NULL);
-    while (n < runs && (uint64_t)(time(NULL) - start) < seconds)
+    start = now();
+    while (n < runs && now() - start < seconds)
         run_changed(seed, n++);
     printf("%llu changed inputs, seed %llu\n", (unsigned long long)n, (unsigned long long)seed);
     return 0;

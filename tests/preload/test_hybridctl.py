@@ -7,6 +7,7 @@
 import argparse
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -244,6 +245,21 @@ class Programs(Case):
             f.write(elf)
         os.chmod(path, 0o755)
         self.ends(self.run_(path), 126, "32-bit")
+
+    def test_damaged_files_are_refused_not_crashed_on(self):
+        with open("/bin/true", "rb") as f:
+            good = f.read()
+        rnd = random.Random(1)
+        for round_ in range(60):
+            elf = bytearray(good[:rnd.choice((5, 64, 200, 4096, len(good)))])
+            for _ in range(rnd.randrange(8)):
+                elf[rnd.randrange(5, min(len(elf), 900)) if len(elf) > 5 else 4] = rnd.randrange(256)
+            path = self.path("damaged%d" % round_)
+            with open(path, "wb") as f:
+                f.write(elf)
+            os.chmod(path, 0o755)
+            done = self.run_("--check", "-q", "--pm", "none", path)
+            self.assertIn(done.returncode, (0, 126), (round_, done.stderr))
 
     def test_setuid_is_warned_of(self):
         if os.getuid() != 0:

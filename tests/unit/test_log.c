@@ -205,6 +205,28 @@ static void test_stderr_closed_at_start(void **state)
     assert_int_equal(said_len, 0);
 }
 
+/* A report at exit outlives the program's close(2), not its daemon's fork. */
+static void say_after_close(void)
+{
+    log_init();
+    log_keep_stderr();
+    close(2);
+    log_warn("from the kept one");
+    int fd = open(dir, O_RDONLY); /* takes number 2 */
+    child_check(fd == 2);
+    log_warn("still from the kept one");
+    log_drop_stderr();
+    log_warn("lost");
+}
+
+static void test_kept_stderr(void **state)
+{
+    (void)state;
+    run(say_after_close);
+    assert_int_equal(lines(), 2);
+    assert_non_null(strstr(said, "still from the kept one"));
+}
+
 /* In packet mode one read returns what one write wrote. */
 static void say_in_packets(void)
 {
@@ -273,6 +295,7 @@ int main(void)
         cmocka_unit_test(test_once),
         cmocka_unit_test(test_stderr_replaced),
         cmocka_unit_test(test_stderr_closed_at_start),
+        cmocka_unit_test(test_kept_stderr),
         cmocka_unit_test(test_one_write_each),
         cmocka_unit_test(test_reader_gone),
         cmocka_unit_test(test_text_is_whole),

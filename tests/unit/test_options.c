@@ -341,6 +341,8 @@ static void test_precedence(void **state)
     assert_int_equal(s.source[OPT_START], HY_FROM_PROFILE);
     assert_int_equal(options_set(&s, OPT_START, "3M", HY_FROM_ENV, hear, &h), 0);
     assert_int_equal(s.start, 3 * HY_MIB);
+    assert_int_equal(options_set(&s, OPT_START, "4M", HY_FROM_ENV, hear, &h), 0);
+    assert_int_equal(s.start, 4 * HY_MIB); /* of equal sources the last call */
     assert_int_equal(h.n, 0);
     assert_int_equal(options_set(&s, OPT_DRAM, "x", HY_FROM_PROFILE, hear, &h), -EINVAL);
     assert_int_equal(h.n, 1); /* overridden, but wrong all the same */

@@ -59,6 +59,8 @@ static void test_reserve(void **state)
         size_t n = 3 * HY_MIB + 4096;
         assert_int_equal(os_reserve(n, aligns[i], (void **)&p), 0);
         assert_int_equal((uintptr_t)p % aligns[i], 0);
+        assert_int_equal(os_commit(p, n), 0);
+        assert_int_equal(p[0] + p[n - 1], 0);
         p[0] = p[n - 1] = 1;
         if (!TEST_SANITIZED) /* the alignment's slack was given back */
             assert_true(os_vm_bytes() - before <= n + HY_MIB);
@@ -112,6 +114,7 @@ static void test_resident_and_purge(void **state)
     char *p;
     size_t n = 99;
     assert_int_equal(os_reserve(pages * HY_PAGE, HY_PAGE, (void **)&p), 0);
+    assert_int_equal(os_commit(p, pages * HY_PAGE), 0);
     assert_int_equal(madvise(p, pages * HY_PAGE, MADV_NOHUGEPAGE), 0);
     assert_int_equal(os_resident_pages(p, pages * HY_PAGE, &n), 0);
     assert_int_equal(n, 0);
@@ -164,7 +167,7 @@ static void test_prefer_nodes(void **state)
 {
     (void)state;
     void *p;
-    assert_int_equal(os_reserve(64 * HY_PAGE, HY_PAGE, &p), 0);
+    assert_int_equal(os_map_anon(64 * HY_PAGE, &p), 0);
     int r = os_prefer_nodes(p, 64 * HY_PAGE, 1);
     if (r == -ENOSYS || r == -EPERM) {
         os_unmap(p, 64 * HY_PAGE);

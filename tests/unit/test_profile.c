@@ -387,11 +387,16 @@ static void test_long_lines(void **state)
     (void)state;
     strcpy(text, "[app]\nexe = ");
     n = strlen(text);
-    memset(text + n, 'x', 190);
-    strcpy(text + n + 190, "\n");
+    /* 198 bytes are the longest line, and arrive whole; one more is told */
+    memset(text + n, 'x', 198 - strlen("exe = "));
+    strcpy(text + strlen("[app]\n") + 198, "\n");
     assert_int_equal(parse(text), 0);
-    assert_int_equal(strlen(p.exe), 190);
+    assert_int_equal(strlen(p.exe), 192);
     assert_int_equal(n_heard, 0);
+    strcpy(text + strlen("[app]\n") + 198, "x\n");
+    assert_int_equal(parse(text), 0);
+    assert_string_equal(p.exe, "");
+    assert_int_equal(n_heard, 1);
     memset(text + n, 'x', sizeof(text) - n - 1);
     memcpy(text + sizeof(text) - 20, "\nfootprint = 1\n", 16);
     assert_int_equal(parse(text), 0);

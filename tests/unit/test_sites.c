@@ -339,7 +339,7 @@ static void *capture_all(void *arg)
     for (unsigned r = 0; r < ROUNDS; r++) {
         for (unsigned i = 0; i < STACKS; i++) {
             unsigned k = (i * 37 + t * 11) % STACKS;
-            site_id id = (site_id)one.walk(capture, 8, 0x5500 + k);
+            site_id id = (site_id)one.walk(capture, 7, 0x1500 + k);
             if (id == 0) /* allowed while another thread enters a site */
                 lost[t]++;
             else if (by_thread[t][k] == 0)
@@ -463,7 +463,7 @@ static void test_steer(void **state)
     (void)state;
     enum hy_tier tier = HY_DRAM;
     unsigned unmatched = 99;
-    site_id a = (site_id)one.walk(capture, 5, 0x0e4), b = (site_id)one.walk(capture, 5, 0x1e4);
+    site_id a = (site_id)one.walk(capture, 5, 0x0e4), b = (site_id)one.walk(capture, 5, 0x0e5);
     site_id c = (site_id)one.alloca_frame(capture, 100);
     assert_int_not_equal(a, b);
     assert_false(sites_tier(a, &tier));
@@ -528,7 +528,7 @@ static void test_steer_a_module_to_come(void **state)
         p = load(plugin_path[1]);
         const void *leaf = return_address(&s.frames[0], (void *)p.walk);
         assert_true(sites_may_steer(leaf));
-        assert_true(sites_tier((site_id)p.walk(capture, 5, 0x121), &tier) && tier == HY_PM);
+        assert_true(sites_tier((site_id)p.walk(capture, 5, 0x081), &tier) && tier == HY_PM);
         dlclose(p.handle);
     }
     sites_steer(&s, 1, &unmatched);
@@ -564,14 +564,14 @@ static void test_full_table(void **state)
     (void)state;
     enum hy_tier tier;
     unsigned other = 0;
-    site_id early = (site_id)one.walk(capture, 3, 1);
+    site_id early = (site_id)one.walk(capture, 7, 3);
     for (unsigned i = 0; i < SITE_MAX * 3; i++)
         other += one.walk(capture, 7, i) == 0;
     assert_true(other >= SITE_MAX);
     assert_true(sites_count() < SITE_MAX);
     assert_true(sites_count() > SITE_MAX * 9 / 10);
     unsigned full = sites_count();
-    assert_int_equal(one.walk(capture, 3, 1), early);
+    assert_int_equal(one.walk(capture, 7, 3), early);
     assert_int_equal(one.walk(capture, 7, SITE_MAX * 3 - 1), 0);
     /* There is still room for what a profile steers. */
     struct profile_site p = steer_of(early, 1, HY_PM);
@@ -583,7 +583,7 @@ static void test_full_table(void **state)
     for (unsigned i = 0; i < SITE_MAX; i++)
         one.walk(capture, 7, SITE_MAX * 3 + 6 + i);
     assert_int_equal(sites_count(), SITE_MAX);
-    assert_int_equal(one.walk(capture, 3, 1), early);
+    assert_int_equal(one.walk(capture, 7, 3), early);
     sites_steer(NULL, 0, NULL);
 }
 

@@ -3,6 +3,7 @@
 """Jobs in a virtual machine with two kinds of memory.
 
     vm.py fetch
+    vm.py selftest --vm-exit FILE
     vm.py run --topology kmem --vm-exit FILE [--file NAME=PATH]... [--lib SONAME]... JOB...
 
 JOB is a shell script, run as root in /job beside the files; status 0 is success.
@@ -13,6 +14,7 @@ import argparse
 import hashlib
 import os
 import sys
+import tempfile
 import time
 
 import vm_fetch
@@ -68,6 +70,34 @@ def run(args):
     return report(result, len(args.jobs), time.monotonic() - started)
 
 
+# What must never be taken for success: script, time allowed.
+BAD_ENDS = {
+    "a job that fails": ("exit 3", 120),
+    "a power-off": ("poweroff -f; sleep 60", 120),
+    "a panic": ("echo c >/proc/sysrq-trigger; sleep 60", 120),
+    "an end without a result": ("vm_exit 0", 120),
+    "a result that the status contradicts": ("echo VM-RESULT rc=0; vm_exit 5", 120),
+    "a hang": ("sleep 600", 20),
+}
+
+
+def selftest(args):
+    folder = vm_fetch.fetch(say)
+    base = base_image(folder, args.vm_exit)
+    wrong = 0
+    for what, (script, seconds) in [("success", ("true", 120)), *BAD_ENDS.items()]:
+        with tempfile.NamedTemporaryFile("w", suffix=".sh") as job:
+            job.write(script + "\n")
+            job.flush()
+            image = vm_image.build_job([job.name], [], [])
+            result = vm_machine.boot(folder, [base, image], "ram2", 1, seconds)
+        good = (result.status == 0) == (what == "success")
+        wrong += not good
+        say("%s %s: status %s, QEMU %s" % ("ok  " if good else "FAIL", what, result.status,
+                                           result.qemu_status))
+    return 1 if wrong else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
@@ -80,12 +110,14 @@ def main():
     r.add_argument("--cpus", type=int, default=2)
     r.add_argument("--seconds", type=int, default=240)
     r.add_argument("jobs", nargs="+", metavar="JOB")
+    t = commands.add_parser("selftest", help="machines that end badly are noticed")
+    t.add_argument("--vm-exit", required=True)
     args = parser.parse_args()
     try:
         if args.command == "fetch":
             say(vm_fetch.fetch(say))
             return 0
-        return run(args)
+        return selftest(args) if args.command == "selftest" else run(args)
     except vm_fetch.CannotHave as reason:
         say("SKIPPED, the machine cannot be had here: %s" % reason)
         return 77

@@ -135,6 +135,7 @@ static void *alloc_run(size_t n, size_t align, const struct heap_want *w, bool *
         if (i == NO_GRANULE)
             continue;
         pages_set_size(i, size);
+        hy_hg.g[i].asked = n;
         hy_hg.g[i].site = w->site;
         hy_hg.g[i].weight = w->weight;
         hy_heap.map[i] = HEAP_LARGE;
@@ -224,6 +225,7 @@ static bool resize_run(uint32_t i, size_t n)
     }
     if (size != g->size)
         pages_set_size(i, size);
+    g->asked = n;
     return true;
 }
 
@@ -247,7 +249,7 @@ bool heap_site_of(const void *p, uint16_t *ret_site, uint32_t *ret_weight, size_
     const struct granule *g = &hy_hg.g[granule_of(p)];
     *ret_site = g->site;
     *ret_weight = g->weight;
-    *ret_size = g->size;
+    *ret_size = g->asked;
     return true;
 }
 

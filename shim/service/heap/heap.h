@@ -138,7 +138,7 @@ static inline void heap_free(void *p)
 size_t heap_usable_size(const void *p);
 /* Grow or shrink where it lies; false: it must move. */
 bool heap_resize_in_place(void *p, size_t n);
-/* Site and weight of a large or sampled block; false for others. */
+/* Site, weight and requested bytes of a large or sampled block; false for others. */
 bool heap_site_of(const void *p, uint16_t *ret_site, uint32_t *ret_weight, size_t *ret_size);
 
 /* --- upkeep --------------------------------------------------------------- */

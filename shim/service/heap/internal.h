@@ -35,7 +35,8 @@ struct granule {
             uint16_t n_free, n_blocks, first_word;
         };
         struct { /* RUN_LARGE */
-            uint64_t size; /* usable bytes: the request, rounded to pages */
+            uint64_t size;  /* usable bytes: the request, rounded to pages */
+            uint64_t asked; /* the request, for the account of its site */
         };
     };
     uint32_t weight; /* RUN_LARGE: sampling weight */

@@ -1,0 +1,261 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Where memory goes, as a user sees it: in the report at exit and in hybridctl
+status, for one program and for several that share one DRAM budget.
+
+  test_placement.py --lib LIBHYBRID --ctl HYBRIDCTL --hold PL_HOLD
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+MIB = 1 << 20
+ARGS = None
+
+
+class Held:
+    """A pl_hold under the preload, driven line by line."""
+
+    def __init__(self, work, **settings):
+        self.report = os.path.join(work, 'report-%d.json' % time.monotonic_ns())
+        env = {k: v for k, v in os.environ.items() if not k.startswith('HYBRID_')}
+        env.update({'LD_PRELOAD': ARGS.lib, 'HYBRID_PM': 'emulated', 'HYBRID_START': '0',
+                    'HYBRID_REGISTRY': os.path.join(work, 'registry'), 'HYBRID_STATS': self.report})
+        env.update({'HYBRID_' + k: v for k, v in settings.items()})
+        self.proc = subprocess.Popen([ARGS.hold], env=env, stdin=subprocess.PIPE, text=True,
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.pid = self.proc.pid
+
+    def do(self, command):
+        self.proc.stdin.write(command + '\n')
+        self.proc.stdin.flush()
+        answer = self.proc.stdout.readline().strip()
+        if answer != 'ok':
+            raise AssertionError('%s: %r, %s' % (command, answer, self.proc.stderr.read()))
+        return self
+
+    def end(self):
+        _, err = self.proc.communicate(timeout=60)
+        if self.proc.returncode or err:
+            raise AssertionError('exit %s: %s' % (self.proc.returncode, err))
+        with open(self.report) as f:
+            return json.load(f)
+
+
+class PlacementTest(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory(prefix='hybrid-placement-')
+        self.work = self.dir.name
+        self.open = []
+
+    def tearDown(self):
+        for h in self.open:
+            if h.proc.poll() is None:
+                h.proc.kill()
+            h.proc.wait()
+            for f in (h.proc.stdin, h.proc.stdout, h.proc.stderr):
+                f.close()
+        self.dir.cleanup()
+
+    def hold(self, **settings):
+        h = Held(self.work, **settings)
+        self.open.append(h)
+        return h
+
+    def status(self):
+        out = subprocess.run([ARGS.ctl, 'status', '--json', '--registry',
+                              os.path.join(self.work, 'registry')], check=True, text=True,
+                             stdout=subprocess.PIPE).stdout
+        return {p['pid']: p for p in json.loads(out)['participants']}
+
+    def wait_for(self, what, condition, seconds=20):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if condition():
+                return
+            time.sleep(0.1)
+        self.fail('not within %d s: %s; status %s' % (seconds, what, self.status()))
+
+    def tiers(self, commands, **settings):
+        h = self.hold(**settings)
+        for c in commands:
+            h.do(c)
+        r = h.end()
+        self.assertEqual(r['state'], 'steering')
+        return r, r['tiers']['dram'], r['tiers']['pm']
+
+    # --- one program ----------------------------------------------------------
+
+    def test_policy_pm_and_dram(self):
+        _, dram, pm = self.tiers(['big 20', 'small 20000'], POLICY='pm')
+        self.assertGreater(pm['charged'], 24 * MIB)
+        self.assertLess(dram['charged'], MIB)
+        _, dram, pm = self.tiers(['big 20', 'small 20000'], POLICY='dram')
+        self.assertGreater(dram['charged'], 24 * MIB)
+        self.assertEqual(pm['charged'], 0)
+
+    def test_first_fit_fills_the_limit_then_pm(self):
+        for limit in 4, 16:
+            _, dram, pm = self.tiers(['big 40'], POLICY='first-fit', DRAM='%dM' % limit)
+            self.assertLessEqual(dram['peak'], limit * MIB)
+            self.assertGreater(dram['peak'], (limit - 2) * MIB)
+            self.assertGreater(pm['charged'], (40 - limit) * MIB)
+            self.assertGreater(dram['turned_away'], 0)
+
+    def test_full_pm_goes_to_dram_and_full_both_goes_on(self):
+        _, dram, pm = self.tiers(['big 40'], POLICY='pm', PM='emulated:8M')
+        self.assertLessEqual(pm['peak'], 8 * MIB)
+        self.assertGreater(dram['charged'], 31 * MIB)
+        r, dram, pm = self.tiers(['big 40'], POLICY='first-fit', DRAM='4M', PM='emulated:8M')
+        self.assertLessEqual(pm['peak'], 8 * MIB)
+        self.assertGreater(dram['charged'] + pm['charged'], 40 * MIB)
+        self.assertGreater(r['forced_dram_bytes'], 20 * MIB)
+
+    def test_large_mappings_are_steered(self):
+        _, dram, pm = self.tiers(['map 30'], POLICY='pm')
+        self.assertGreaterEqual(pm['mapped'], 30 * MIB)
+        _, dram, pm = self.tiers(['map 30'], POLICY='first-fit', DRAM='8M')
+        self.assertEqual((dram['mapped'], pm['mapped'] >= 30 * MIB), (0, True))
+        _, dram, pm = self.tiers(['map 30'], POLICY='pm', MMAP_MIN='64M')
+        self.assertEqual(pm['mapped'], 0)
+
+    def test_file_backend_holds_the_memory_and_forks_apart(self):
+        for where in '/dev/shm', self.work:
+            r, dram, pm = self.tiers(['big 20', 'small 20000', 'fork', 'small 20000', 'fork'],
+                                     POLICY='pm', PM='file:' + where)
+            self.assertGreater(pm['charged'], 20 * MIB)
+            self.assertGreater(r['file_private_bytes'], 20 * MIB)
+
+    def test_emulated_forks_apart(self):
+        self.tiers(['big 20', 'small 20000', 'fork', 'big 5', 'fork'], POLICY='pm')
+
+    def test_realloc_keeps_the_tier(self):
+        _, dram, pm = self.tiers(['grow 64'], POLICY='pm')
+        self.assertGreater(pm['peak'], 64 * MIB)
+        self.assertEqual(dram['peak'], 0)
+
+    def test_next_allocator_serves_dram_within_its_limit(self):
+        _, dram, pm = self.tiers(['small 200000', 'big 60'], POLICY='first-fit', DRAM='40M',
+                                 DRAM_ALLOCATOR='next')
+        self.assertGreater(pm['charged'], 40 * MIB)
+        self.assertEqual(dram['heap_live'], 0)
+
+    def test_small_processes_are_left_alone(self):
+        h = self.hold(START='64M')
+        h.do('big 2')
+        self.assertEqual(h.end()['state'], 'watching')
+        h = self.hold(START='16M', POLICY='pm')
+        h.do('big 30')
+        time.sleep(1)
+        h.do('big 10')
+        r = h.end()
+        self.assertEqual(r['state'], 'steering')
+        self.assertGreater(r['tiers']['pm']['charged'], 9 * MIB)
+
+    def test_one_memory_is_passive(self):
+        h = self.hold(PM='none')
+        h.do('big 2')
+        self.assertEqual(h.end()['state'], 'passive')
+
+    # --- profiles ---------------------------------------------------------------
+
+    def sites(self, report):
+        """Sites of pl_hold's two functions, by bytes a block."""
+        return {s['bytes'] // max(s['count'], 1): s for s in report['sites']
+                if 'pl_hold' in s['frames'][0]['name']}
+
+    def profile(self, site, tier, name='it'):
+        path = os.path.join(self.work, name + '.ini')
+        with open(path, 'w') as f:
+            f.write('[app]\nexe = pl_hold\n\n[site %s]\ntier = %s\nmin-size = %d\n' %
+                    (name, tier, 200))
+            for i, frame in enumerate(site['frames'][:2]):
+                f.write('frame%d = %s+%#x\n' % (i, frame['build_id'].rstrip('0') or '0',
+                                                frame['offset']))
+        return path
+
+    def test_sites_of_a_profile_steer_their_blocks(self):
+        r, _, _ = self.tiers(['big 20', 'small 100000'], POLICY='first-fit', SITE_SAMPLE='4K')
+        sites = self.sites(r)
+        big, small = sites[MIB], min(sites.items())[1]
+        self.assertAlmostEqual(big['count'], 20, delta=1)
+        self.assertGreater(small['bytes'], 10 * MIB)
+        _, dram, pm = self.tiers(['big 20', 'small 100000'], POLICY='first-fit',
+                                 PROFILE=self.profile(big, 'pm', 'big'))
+        self.assertGreaterEqual(pm['charged'], 20 * MIB)
+        self.assertLess(pm['charged'], 21 * MIB)
+        self.assertGreater(dram['charged'], 19 * MIB)
+        _, dram, pm = self.tiers(['big 20', 'small 100000'], POLICY='first-fit',
+                                 PROFILE=self.profile(small, 'pm', 'small'))
+        self.assertGreaterEqual(dram['charged'], 20 * MIB)
+        self.assertLess(dram['charged'], 22 * MIB)
+        self.assertGreater(pm['charged'], 19 * MIB)
+
+    def test_class_and_options_of_a_profile(self):
+        path = os.path.join(self.work, 'p.ini')
+        with open(path, 'w') as f:
+            f.write('[app]\nexe = pl_hold\nclass = bandwidth\n[options]\npolicy = pm\n')
+        r, dram, pm = self.tiers(['big 4'], PROFILE=path)
+        self.assertEqual((r['class'], r['policy']), ('bandwidth', 'pm'))
+        self.assertGreater(pm['charged'], 4 * MIB)
+        r, dram, pm = self.tiers(['big 4'], PROFILE=path, POLICY='dram', CLASS='cpu')
+        self.assertEqual((r['class'], r['policy'], pm['charged']), ('cpu', 'dram', 0))
+
+    # --- several programs ----------------------------------------------------------
+
+    def test_programs_share_one_budget(self):
+        shared = {'DRAM_SHARED': '64M', 'CLASS': 'bandwidth'}
+        many = [self.hold(**shared).do('big 30') for _ in range(4)]
+        total = 0
+        for h in many:
+            p = self.status()[h.pid]
+            total += p['dram_bytes']
+        self.assertLessEqual(total, 64 * MIB)
+        self.assertGreater(total, 60 * MIB)
+        reports = [h.end() for h in many]
+        used = sum(r['tiers']['dram']['charged'] for r in reports)
+        self.assertLessEqual(used, 64 * MIB)
+        self.assertGreater(sum(r['tiers']['pm']['charged'] for r in reports), 55 * MIB)
+        self.assertEqual(self.status(), {})
+
+    def test_newcomer_finds_dram_of_cpu_bound_ones_wished_free(self):
+        cpu = self.hold(DRAM_SHARED='64M', CLASS='cpu').do('big 60')
+        new = self.hold(DRAM_SHARED='64M', CLASS='bandwidth').do('big 20')
+        s = self.status()
+        self.assertGreater(s[new.pid]['wish_bytes'], 10 * MIB)
+        self.assertEqual((s[cpu.pid]['class'], s[new.pid]['class']), ('cpu', 'bandwidth'))
+        self.assertGreater(s[new.pid]['pm_bytes'], 14 * MIB)
+        # The addressee sees it and keeps away from DRAM with what is new.
+        self.wait_for('the CPU-bound program is asked', lambda: self.status()[cpu.pid]['asked_bytes'])
+        before = self.status()[cpu.pid]['pm_bytes']
+        cpu.do('big 10')
+        self.wait_for('its new memory is on PM',
+                      lambda: self.status()[cpu.pid]['pm_bytes'] >= before + 10 * MIB)
+        # What it frees goes to the newcomer, not back to it.
+        cpu.do('free')
+        self.wait_for('its DRAM is given up', lambda: self.status()[cpu.pid]['dram_bytes'] < 8 * MIB)
+        new.do('big 20')
+        self.wait_for('the newcomer has it',
+                      lambda: self.status()[new.pid]['dram_bytes'] >= 19 * MIB)
+        new.end()
+        cpu.end()
+
+    def test_a_killed_program_gives_its_share_back(self):
+        first = self.hold(DRAM_SHARED='64M').do('big 60')
+        first.proc.kill()
+        first.proc.wait()
+        r = self.hold(DRAM_SHARED='64M').do('big 50').end()
+        self.assertGreater(r['tiers']['dram']['charged'], 49 * MIB)
+
+
+if __name__ == '__main__':
+    parser = argparse.ArgumentParser()
+    for name in 'lib', 'ctl', 'hold':
+        parser.add_argument('--' + name, required=True, type=os.path.abspath)
+    ARGS, rest = parser.parse_known_args()
+    unittest.main(argv=[sys.argv[0]] + rest)
