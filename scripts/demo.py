@@ -23,7 +23,7 @@ JOB = '''
 import zlib
 words = {}
 state = 12345
-for i in range(400000):
+for i in range(1500000):
     state = (state * 1103515245 + 12345) & 0x7fffffff
     key = 'w%d' % (state % 60000)
     words.setdefault(key, []).append(i)

@@ -14,11 +14,11 @@ struct topo_node {
     bool has_cpus;
     bool has_memory;
     uint64_t total_bytes, free_bytes;
-    int memory_tier;      /* N of memory_tierN, -1 unknown */
+    int memory_tier; /* N of memory_tierN, -1 unknown */
     /* HMAT access class 0, from the best initiator; 0 = not told */
     uint32_t read_latency_ns, write_latency_ns;
     uint32_t read_bandwidth_mbs, write_bandwidth_mbs;
-    bool is_kmem_dax;     /* Persistent or CXL memory given to the system by kmem */
+    bool is_kmem_dax; /* Persistent or CXL memory given to the system by kmem */
 };
 
 struct topology {

@@ -323,10 +323,18 @@ static void to_dirty(enum hy_tier t, uint32_t i, uint32_t len, uint64_t charged)
 {
     struct pages *p = &pg[t];
     uint64_t full = (uint64_t)len << HEAP_GRANULE_SHIFT;
-    if (full > charged)
+    if (full > charged && !hy_hg.host.charge(t, full - charged, false)) {
+        /* No room even for the rounding: it cannot lie about. */
+        if (hy_hg.host.purge(t, granule_addr(i), full) == 0) {
+            p->purged_granules += len;
+            put_free(t, i, len, RUN_CLEAN);
+            discharge(t, charged);
+            return;
+        }
         (void)hy_hg.host.charge(t, full - charged, true);
-    else
+    } else if (charged > full) {
         discharge(t, charged - full);
+    }
     put_free(t, i, len, RUN_DIRTY);
     uint64_t limit = dirty_limit(p), before = p->purged_granules;
     if (p->dirty.granules > limit) {
