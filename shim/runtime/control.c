@@ -5,7 +5,6 @@
  * blocked in it; it allocates only under the guard. */
 #include <pthread.h>
 #include <signal.h>
-#include <time.h>
 
 #include "base/guard.h"
 #include "runtime/internal.h"
@@ -46,8 +45,7 @@ static void *control_main(void *unused)
     if (runtime_state() == HY_ENGAGING)
         engage_now();
     while (runtime_state() == HY_STEERING) {
-        struct timespec ts = {.tv_sec = TICK_NS / 1000000000, .tv_nsec = TICK_NS % 1000000000};
-        nanosleep(&ts, NULL);
+        os_sleep_ns(TICK_NS);
         tick();
     }
     return NULL;
@@ -116,10 +114,8 @@ void control_poke(void)
  * its end, but not for ever, as the forking thread may hold the loader's lock. */
 void control_prefork(void)
 {
-    for (int i = 0; i < 1000 && runtime_state() == HY_ENGAGING; i++) {
-        struct timespec ts = {.tv_nsec = 1000000};
-        nanosleep(&ts, NULL);
-    }
+    for (int i = 0; i < 1000 && runtime_state() == HY_ENGAGING; i++)
+        os_sleep_ns(1000000);
 }
 
 void control_postfork_child(void)

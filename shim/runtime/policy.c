@@ -35,13 +35,16 @@ static struct {
     struct registry_view view; /* under lock */
     struct place_machine machine; /* what was last read of all, and when */
     unsigned self;
-    uint64_t machine_ns;
+    uint64_t machine_ns, read_cost_ns;
 } pol;
 
 /* Registry claims and what follows from them. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-#define MACHINE_AGE_NS 100000000ull
+/* What was read of all serves so long, and for 50 times as long as it took:
+ * with many participants a look costs up to a millisecond. */
+#define MACHINE_AGE_NS 10000000ull
+#define MACHINE_AGE_READS 50
 #define RETRY_NS 1000000ull
 #define ALONE (UINT64_MAX / 2) /* claimed: without a registry, nobody need be asked */
 #define WISH_HOLD_NS (5ull * 1000000000) /* a wish outlives its last addition by this */
@@ -115,10 +118,12 @@ static void join_locked(void)
 static unsigned read_machine_locked(uint64_t max_age_ns)
 {
     uint64_t now = os_now_ns();
-    if (pol.machine_ns && now - pol.machine_ns < max_age_ns)
+    if (pol.machine_ns && max_age_ns &&
+        now - pol.machine_ns < HY_MAX(max_age_ns, pol.read_cost_ns * MACHINE_AGE_READS))
         return pol.self;
-    pol.machine_ns = now;
     registry_read(pol.reg, &pol.view);
+    pol.machine_ns = os_now_ns();
+    pol.read_cost_ns = pol.machine_ns - now;
     pol.machine.dram_budget = pol.view.dram_budget;
     pol.machine.n_apps = HY_MIN(pol.view.n, PLACE_MAX_APPS);
     pol.self = pol.machine.n_apps;
@@ -299,6 +304,7 @@ void policy_tick(void)
 {
     bool joined;
     pthread_mutex_lock(&lock);
+    join_locked(); /* also without DRAM: the others shall see us */
     joined = pol.reg_state == REG_JOINED;
     if (joined) {
         unsigned self = read_machine_locked(0), threads = os_thread_count();

@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/guard.h"
 #include "config.h"
@@ -166,7 +165,7 @@ static void text_site(struct out *o, site_id id)
 static void print_text(const struct report *r, struct out *o)
 {
     char b[16], c[16], name[32];
-    add(o, "hybrid[%d]: report of %s: ", (int)getpid(), r->exe);
+    add(o, "hybrid[%d]: report of %s: ", os_pid(), r->exe);
     if (r->state != HY_STEERING) {
         add(o, "%s; nothing was placed (%s); resident %s\n", runtime_state_name(r->state),
             why_not(r), human(r->rss, b));
@@ -262,7 +261,7 @@ static void print_json(const struct report *r, struct out *o)
     const struct policy_view *v = &r->policy;
     bool steering = r->state == HY_STEERING;
     add(o, "{\n  \"version\": %d,\n  \"libhybrid\": \"%s\",\n  \"pid\": %d,\n  \"exe\": ",
-        REPORT_VERSION, HY_VERSION, (int)getpid());
+        REPORT_VERSION, HY_VERSION, os_pid());
     json_string(o, r->exe);
     add(o, ",\n  \"state\": \"%s\",\n  \"why\": ", runtime_state_name(r->state));
     json_string(o, steering ? hy_machine.why : why_not(r));
@@ -299,7 +298,7 @@ static void expand_name(const char *spec, char *path, size_t cap)
     size_t n = 0;
     for (; *spec && n + 24 < cap; spec++) {
         if (spec[0] == '%' && spec[1] == 'p') {
-            n += (size_t)snprintf(path + n, cap - n, "%d", (int)getpid());
+            n += (size_t)snprintf(path + n, cap - n, "%d", os_pid());
             spec++;
         } else {
             path[n++] = *spec;

@@ -68,9 +68,11 @@ class PlacementTest(unittest.TestCase):
         return h
 
     def status(self):
-        out = subprocess.run([ARGS.ctl, 'status', '--json', '--registry',
-                              os.path.join(self.work, 'registry')], check=True, text=True,
-                             stdout=subprocess.PIPE).stdout
+        path = os.path.join(self.work, 'registry')
+        if not os.path.exists(path):
+            return {}
+        out = subprocess.run([ARGS.ctl, 'status', '--json', '--registry', path], check=True,
+                             text=True, stdout=subprocess.PIPE).stdout
         return {p['pid']: p for p in json.loads(out)['participants']}
 
     def wait_for(self, what, condition, seconds=20):
@@ -239,11 +241,18 @@ class PlacementTest(unittest.TestCase):
         # What it frees goes to the newcomer, not back to it.
         cpu.do('free')
         self.wait_for('its DRAM is given up', lambda: self.status()[cpu.pid]['dram_bytes'] < 8 * MIB)
-        new.do('big 20')
-        self.wait_for('the newcomer has it',
-                      lambda: self.status()[new.pid]['dram_bytes'] >= 19 * MIB)
+        def more():
+            new.do('big 4')
+            return self.status()[new.pid]['dram_bytes'] >= 30 * MIB
+        self.wait_for('the newcomer has it', more)
         new.end()
         cpu.end()
+
+    def test_a_program_on_pm_alone_is_seen_too(self):
+        h = self.hold(POLICY='pm').do('big 40')
+        self.wait_for('it is in the registry', lambda: h.pid in self.status())
+        self.wait_for('its PM shows', lambda: self.status()[h.pid]['pm_bytes'] >= 40 * MIB)
+        self.assertEqual(self.status()[h.pid]['threads'], 1)
 
     def test_a_killed_program_gives_its_share_back(self):
         first = self.hold(DRAM_SHARED='64M').do('big 60')

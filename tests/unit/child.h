@@ -15,6 +15,13 @@
 #define TEST_SANITIZED 0
 #endif
 
+/* valgrind has limits of its own on mappings, descriptors and signals. */
+static inline int under_valgrind(void)
+{
+    const char *preload = getenv("LD_PRELOAD");
+    return preload != NULL && strstr(preload, "vgpreload") != NULL;
+}
+
 /* Inside the child: a failed check names its line through the exit status. */
 #define child_check(x)                                                                             \
     do {                                                                                           \

@@ -71,7 +71,8 @@ static void test_reserve(void **state)
     assert_int_equal(os_reserve(4096, 12288, &untouched), -EINVAL);
     assert_int_equal(os_reserve(SIZE_MAX - 4096, 1 << 21, &untouched), -EINVAL);
     errno = E2BIG;
-    assert_int_equal(os_reserve((size_t)1 << 62, 4096, &untouched), -ENOMEM);
+    int r = os_reserve((size_t)1 << 62, 4096, &untouched);
+    assert_true(r == -ENOMEM || (r == -EINVAL && under_valgrind()));
     assert_int_equal(errno, E2BIG);
     assert_ptr_equal(untouched, &dir);
 }
@@ -81,9 +82,10 @@ static void test_reserve_more_than_the_machine(void **state)
     (void)state;
     void *p;
     uint64_t rss = os_rss_bytes();
-    assert_int_equal(os_reserve((size_t)4 << 40, 4096, &p), 0);
+    size_t n = (size_t)(TEST_SANITIZED || under_valgrind() ? 16 : 4096) << 30; /* shadows leave less */
+    assert_int_equal(os_reserve(n, 4096, &p), 0);
     assert_true(os_rss_bytes() < rss + 16 * HY_MIB);
-    assert_int_equal(os_unmap(p, (size_t)4 << 40), 0);
+    assert_int_equal(os_unmap(p, n), 0);
 }
 
 static void address_limit(void *arg)
@@ -413,6 +415,10 @@ static void closed_standard_files(void *arg)
 static void test_closed_standard_files(void **state)
 {
     (void)state;
+    if (under_valgrind()) {
+        print_message("valgrind keeps high descriptors for itself\n");
+        skip();
+    }
     assert_int_equal(in_child(closed_standard_files, NULL), 0);
 }
 
