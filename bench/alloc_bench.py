@@ -11,6 +11,8 @@ import sys
 
 import benchlib as lib
 
+CONFIGS = ("glibc", "jemalloc", "mimalloc", "tcmalloc", "memtier1", "memtier2",
+           "passive", "dram", "pm", "file", "next")
 # name: operations per thread; a run takes a few tenths of a second under glibc.
 BENCHMARKS = {"sizes": 4000000, "big": 4000, "tiny": 6000000, "server": 4000000,
               "prodcons": 3000000, "pairs": 20000000}
@@ -201,7 +203,7 @@ def main():
     folder = lib.out_folder(args)
     with lib.scratch_folder() as scratch:
         known = lib.all_configs(args, scratch)
-        configs = lib.choose_configs(args, known, known)
+        configs = lib.choose_configs(args, known, CONFIGS)
         if configs[0].name != "glibc":
             configs.insert(0, known["glibc"])
         campaign = lib.fingerprint(args.scale, args.seed, *[lib.program(args, b) for b in args.benchmarks],

@@ -112,6 +112,10 @@ def all_configs(args, scratch):
             ("passive", "hybrid passive", {**registry, "HYBRID_PM": "none"}),
             ("dram", "hybrid DRAM heap", {**emulated, "HYBRID_POLICY": "dram"}),
             ("pm", "hybrid PM heap", {**emulated, "HYBRID_POLICY": "pm"}),
+            ("dram-late", "hybrid DRAM heap, default START", {**registry, "HYBRID_PM": "emulated",
+                                                              "HYBRID_POLICY": "dram"}),
+            ("pm-late", "hybrid PM heap, default START", {**registry, "HYBRID_PM": "emulated",
+                                                          "HYBRID_POLICY": "pm"}),
             ("file", "hybrid PM on a file", {**at_once, "HYBRID_POLICY": "pm", "HYBRID_PM": f"file:{scratch}"}),
             ("next", "hybrid, DRAM by next malloc", {**emulated, "HYBRID_POLICY": "dram",
                                                       "HYBRID_DRAM_ALLOCATOR": "next"})]:

@@ -121,12 +121,16 @@ class OtherChecks(unittest.TestCase):
     def test_memory(self):
         def programs(rss, peak):
             entry = {"VmRSS": [1000], "VmHWM": [1000]}
-            return {p: {"glibc": entry, "dram": entry, "pm": {"VmRSS": [rss], "VmHWM": [peak]}}
-                    for p in ("redis", "python objects")}
+            entries = {c: entry for c in ("as installed", "glibc", *memory.CHECKED)}
+            return {p: {**entries, "pm": {"VmRSS": [rss], "VmHWM": [peak]}}
+                    for p in ("redis loaded", "redis churned", "python objects")}
         self.assertEqual(memory.check_programs(programs(1100, 1100)), [])
-        self.assertEqual(len(memory.check_programs(programs(1101, 1000))), 2)
-        self.assertEqual(len(memory.check_programs(programs(1000, 1101))), 2)
+        self.assertEqual(len(memory.check_programs(programs(1101, 1000))), 3)
+        self.assertEqual(len(memory.check_programs(programs(1000, 1101))), 3)
         self.assertTrue(memory.check_programs({}))
+        without = programs(1000, 1000)
+        del without["redis churned"]["as installed"]
+        self.assertTrue(any("as installed was not measured" in f for f in memory.check_programs(without)))
 
     def test_growth(self):
         def threads(last_kib, last_maps, problem=None):
