@@ -41,5 +41,5 @@ unsigned sizeclass_span_granules(unsigned cls)
 unsigned sizeclass_cache_blocks(unsigned cls)
 {
     unsigned n = 32768u / sizeclass_bytes[cls];
-    return HY_MIN(HY_MAX(n, 8u), 128u);
+    return HY_MIN(HY_MAX(n, 4u), 512u);
 }

@@ -21,6 +21,7 @@
  * lived so long or grown so large. */
 #define LATE_NS 1000000000ull
 #define LATE_BYTES (16 * HY_MIB)
+#define POKE_EVERY 16 /* slow allocations between two looks at the clock */
 
 static uint8_t running;  /* this process has the thread */
 static uint8_t tried;    /* do not try again after a failure */
@@ -99,14 +100,15 @@ bool control_running(void)
 
 void control_poke(void)
 {
+    static uint32_t calls;
     if (HY_LIKELY(__atomic_load_n(&tried, __ATOMIC_RELAXED)) || hy_guarded())
+        return;
+    if (__atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED) % POKE_EVERY)
         return;
     uint64_t now = os_now_ns();
     if (!born_ns)
         born_ns = now;
-    struct policy_view v;
-    policy_get(&v);
-    if (now - born_ns >= LATE_NS || v.used[HY_DRAM] + v.used[HY_PM] >= LATE_BYTES)
+    if (now - born_ns >= LATE_NS || policy_used() >= LATE_BYTES)
         start_once();
 }
 

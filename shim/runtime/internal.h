@@ -85,6 +85,7 @@ void policy_account(enum hy_tier t, int64_t delta);
 /* DRAM use found by measurement replaces what was charged (steer_next.c);
  * false: over the limit. */
 bool policy_set_dram_used(uint64_t bytes);
+uint64_t policy_used(void); /* charged to both tiers */
 void policy_tick(void);
 void policy_get(struct policy_view *ret);
 void policy_leave(void);

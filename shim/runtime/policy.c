@@ -290,6 +290,11 @@ bool policy_set_dram_used(uint64_t bytes)
     return ok || pol.policy == HY_POLICY_DRAM;
 }
 
+uint64_t policy_used(void)
+{
+    return get(&pol.used[HY_DRAM]) + get(&pol.used[HY_PM]);
+}
+
 /* --- once a second, by the control thread ------------------------------------------ */
 
 static void set_favour(enum hy_tier t)

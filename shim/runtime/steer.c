@@ -62,7 +62,7 @@ static HY_COLD void *slow(size_t n, enum request how)
         if (p)
             return p;
     }
-    return how == ZEROED ? next_alloc()->calloc(1, n) : next_alloc()->malloc(n);
+    return how == ZEROED ? hy_next.calloc(1, n) : hy_next.malloc(n);
 }
 
 /* One allocation in HYBRID_SITE_SAMPLE bytes gets a run of its own, which knows
@@ -113,7 +113,7 @@ static HY_COLD void free_slow(void *p)
 void steer_free(void *p)
 {
     if (HY_UNLIKELY(!heap_owns(p))) {
-        next_alloc()->free(p);
+        hy_next.free(p);
         return;
     }
     if (HY_UNLIKELY(!heap_push(hy_cache, p)))
@@ -146,7 +146,9 @@ static void *move_block(void *p, size_t old, size_t n)
 {
     struct heap_want w = {.tier = tier_for_move(p), .weight = 1};
     void *q = NULL;
-    if (!hy_guarded() && n <= PTRDIFF_MAX) {
+    if (n <= SIZECLASS_MAX)
+        q = heap_pop(hy_cache, heap_bin(w.tier, sizeclass_of(n)));
+    if (!q && !hy_guarded() && n <= PTRDIFF_MAX) {
         if (n > old && n > SIZECLASS_MAX)
             w.spare = n / 4; /* a block that grows once grows again */
         if (n >= site_from)
@@ -154,7 +156,7 @@ static void *move_block(void *p, size_t old, size_t n)
         q = from_heaps(n, PLAIN, &w);
     }
     if (!q)
-        q = next_alloc()->malloc(n);
+        q = hy_next.malloc(n);
     if (!q)
         return NULL;
     memcpy(q, p, HY_MIN(old, n));
@@ -164,14 +166,14 @@ static void *move_block(void *p, size_t old, size_t n)
 
 static void *resize_foreign(void *p, size_t n)
 {
-    size_t old = n >= ADOPT_FROM && !hy_guarded() ? next_alloc()->usable_size(p) : 0;
+    size_t old = n >= ADOPT_FROM && !hy_guarded() ? hy_next.usable_size(p) : 0;
     if (old == 0)
-        return next_alloc()->realloc(p, n);
+        return hy_next.realloc(p, n);
     void *q = steer_malloc(n);
     if (!q)
         return NULL;
     memcpy(q, p, HY_MIN(old, n));
-    next_alloc()->free(p);
+    hy_next.free(p);
     return q;
 }
 
@@ -217,12 +219,12 @@ void *steer_memalign(size_t align, size_t n)
         if (p)
             return p;
     }
-    return next_alloc()->memalign(align, n);
+    return hy_next.memalign(align, n);
 }
 
 size_t steer_usable_size(void *p)
 {
-    return heap_owns(p) ? heap_usable_size(p) : next_alloc()->usable_size(p);
+    return heap_owns(p) ? heap_usable_size(p) : hy_next.usable_size(p);
 }
 
 void steer_enable_sites(size_t unwind_from)
@@ -241,11 +243,11 @@ static HY_COLD void *sited(size_t n)
     struct heap_want w = default_want();
     enum hy_tier t;
     if (hy_guarded())
-        return next_alloc()->malloc(n);
+        return hy_next.malloc(n);
     if (sites_tier(sites_capture(), &t))
         w.tier = t;
     void *p = heap_alloc(n, &w);
-    return p ? p : next_alloc()->malloc(n);
+    return p ? p : hy_next.malloc(n);
 }
 
 static void *site_malloc(size_t n)

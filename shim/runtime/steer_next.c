@@ -25,15 +25,22 @@ void steer_next_measure(void)
     __atomic_store_n(&dram_open, open, __ATOMIC_RELAXED);
 }
 
+static HY_COLD bool measured(void)
+{
+    left = MEASURE_EVERY;
+    if (!hy_guarded())
+        steer_next_measure();
+    control_poke();
+    return __atomic_load_n(&dram_open, __ATOMIC_RELAXED);
+}
+
+/* Sizes beyond INT64_MAX only bring the next look nearer, or later: harmless. */
 static inline bool to_dram(size_t n)
 {
-    if (HY_UNLIKELY((left -= (int64_t)HY_MIN(n, (size_t)MEASURE_EVERY)) < 0)) {
-        left = MEASURE_EVERY;
-        if (!hy_guarded())
-            steer_next_measure();
-        control_poke();
-    }
-    return __atomic_load_n(&dram_open, __ATOMIC_RELAXED) || hy_guarded();
+    bool open = __atomic_load_n(&dram_open, __ATOMIC_RELAXED);
+    if (HY_UNLIKELY((left -= (int64_t)n) < 0))
+        open = measured();
+    return HY_LIKELY(open) || hy_guarded();
 }
 
 /* PM, or the next allocator when PM is full. */
@@ -49,8 +56,10 @@ static void *on_pm(size_t n, size_t align, bool zeroed)
 
 static void *next_malloc(size_t n)
 {
-    void *p = to_dram(n) ? NULL : on_pm(n, 0, false);
-    return p ? p : next_alloc()->malloc(n);
+    if (HY_LIKELY(to_dram(n)))
+        return hy_next.malloc(n);
+    void *p = on_pm(n, 0, false);
+    return p ? p : hy_next.malloc(n);
 }
 
 static void *next_calloc(size_t count, size_t size)
@@ -59,13 +68,13 @@ static void *next_calloc(size_t count, size_t size)
     void *p = NULL;
     if (!__builtin_mul_overflow(count, size, &n) && !to_dram(n))
         p = on_pm(n, 0, true);
-    return p ? p : next_alloc()->calloc(count, size);
+    return p ? p : hy_next.calloc(count, size);
 }
 
 static void *next_memalign(size_t align, size_t n)
 {
     void *p = to_dram(n) ? NULL : on_pm(n, align, false);
-    return p ? p : next_alloc()->memalign(align, n);
+    return p ? p : hy_next.memalign(align, n);
 }
 
 static void *move_to(void *p, size_t old, size_t n, void *q)
@@ -84,9 +93,9 @@ static void *next_realloc(void *p, size_t n)
         return next_malloc(n);
     if (!heap_owns(p)) {
         bool stay = n <= SIZECLASS_MAX || to_dram(n);
-        size_t old = stay ? 0 : next_alloc()->usable_size(p);
+        size_t old = stay ? 0 : hy_next.usable_size(p);
         void *q = old ? on_pm(n, 0, false) : NULL;
-        return q ? move_to(p, old, n, q) : next_alloc()->realloc(p, n);
+        return q ? move_to(p, old, n, q) : hy_next.realloc(p, n);
     }
     if (n == 0) {
         steer_free(p);
@@ -95,7 +104,7 @@ static void *next_realloc(void *p, size_t n)
     if (heap_resize_in_place(p, n))
         return p;
     void *q = hy_guarded() ? NULL : on_pm(n, 0, false);
-    return move_to(p, heap_usable_size(p), n, q ? q : next_alloc()->malloc(n));
+    return move_to(p, heap_usable_size(p), n, q ? q : hy_next.malloc(n));
 }
 
 const struct alloc_ops steer_next_ops = {next_malloc,  steer_free,    next_calloc,

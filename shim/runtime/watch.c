@@ -48,35 +48,35 @@ void watch_note(size_t bytes)
 static void *watch_malloc(size_t n)
 {
     note(n);
-    return next_alloc()->malloc(n);
+    return hy_next.malloc(n);
 }
 
 static void watch_free(void *p)
 {
-    next_alloc()->free(p);
+    hy_next.free(p);
 }
 
 static void *watch_calloc(size_t count, size_t size)
 {
     note(count <= (size_t)1 << 32 && size <= (size_t)1 << 31 ? count * size : 0);
-    return next_alloc()->calloc(count, size);
+    return hy_next.calloc(count, size);
 }
 
 static void *watch_realloc(void *p, size_t n)
 {
     note(n);
-    return next_alloc()->realloc(p, n);
+    return hy_next.realloc(p, n);
 }
 
 static void *watch_memalign(size_t align, size_t n)
 {
     note(n);
-    return next_alloc()->memalign(align, n);
+    return hy_next.memalign(align, n);
 }
 
 static size_t watch_usable_size(void *p)
 {
-    return next_alloc()->usable_size(p);
+    return hy_next.usable_size(p);
 }
 
 const struct alloc_ops watch_ops = {watch_malloc,  watch_free,     watch_calloc,

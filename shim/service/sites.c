@@ -306,6 +306,7 @@ static unsigned resolve(const uintptr_t *addr, unsigned n, struct hy_frame *fram
         uintptr_t pc = addr[i] - 1; /* a call can be its module's last instruction */
         if ((pc < m.start || pc >= m.end) && module_find(pc, &m) != 0)
             return i;
+        memset(&frame[i], 0, sizeof(frame[i])); /* padding too: frames are copied and compared */
         memcpy(frame[i].build_id, m.id, BUILD_ID_MAX);
         frame[i].offset = addr[i] - m.bias;
     }

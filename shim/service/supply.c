@@ -11,7 +11,7 @@
 #include "sys/os.h"
 
 #define GRANULE ((size_t)1 << 16)
-#define SEGMENT_MIN (64 * HY_MIB)
+#define SEGMENT_MIN (256 * HY_MIB)
 /* memkind makes 4 * CPUs arenas (a power of two) in every kind, each of which
  * takes 2 MiB of the range for itself; leave twice that. */
 #define ARENA_BYTES (2 * HY_MIB)

@@ -8,7 +8,7 @@
 
 /* A first call may come from the loader itself, before any constructor, and
  * from several threads: resolution is idempotent, the flag is set last. */
-static struct alloc_ops next;
+struct alloc_ops hy_next;
 static bool resolved;
 
 /* Used when the next allocator does not define the aligned family (a minimal
@@ -16,7 +16,7 @@ static bool resolved;
 static void *no_memalign(size_t align, size_t n)
 {
     if (align <= 16)
-        return next.malloc(n);
+        return hy_next.malloc(n);
     errno = ENOMEM;
     return NULL;
 }
@@ -59,7 +59,7 @@ static HY_COLD const struct alloc_ops *resolve(void)
     n.memalign = no_memalign;
     n.usable_size = no_usable_size;
     if (!resolved) {
-        next = n;
+        hy_next = n;
         __atomic_store_n(&resolved, true, __ATOMIC_RELEASE);
     }
     uintptr_t base = dl_object_base((void *)n.malloc);
@@ -74,25 +74,25 @@ static HY_COLD const struct alloc_ops *resolve(void)
     }
     if ((sym = same_object("malloc_usable_size", base)) != NULL)
         n.usable_size = (size_t(*)(void *))sym;
-    __atomic_store_n(&next.usable_size, n.usable_size, __ATOMIC_RELAXED);
-    __atomic_store_n(&next.memalign, n.memalign, __ATOMIC_RELEASE);
-    return &next;
+    __atomic_store_n(&hy_next.usable_size, n.usable_size, __ATOMIC_RELAXED);
+    __atomic_store_n(&hy_next.memalign, n.memalign, __ATOMIC_RELEASE);
+    return &hy_next;
 }
 
 const struct alloc_ops *next_alloc(void)
 {
     static bool complete;
     if (HY_LIKELY(__atomic_load_n(&complete, __ATOMIC_ACQUIRE)))
-        return &next;
+        return &hy_next;
     /* Inside our own resolution (dlsym allocating): what is there serves. */
     static __thread bool resolving __attribute__((tls_model("initial-exec")));
     if (resolving && __atomic_load_n(&resolved, __ATOMIC_ACQUIRE))
-        return &next;
+        return &hy_next;
     resolving = true;
     resolve();
     resolving = false;
     __atomic_store_n(&complete, true, __ATOMIC_RELEASE);
-    return &next;
+    return &hy_next;
 }
 
 const struct map_ops *next_map(void)

@@ -27,6 +27,9 @@ struct alloc_ops {
 /* The table of the next allocator; usable from the first call on. */
 const struct alloc_ops *next_alloc(void);
 
+/* The same, for code that runs only after the constructor: no test, no call. */
+extern struct alloc_ops hy_next;
+
 /* The mapping calls behind our hooks. */
 struct map_ops {
     void *(*mmap)(void *addr, size_t len, int prot, int flags, int fd, off_t off);

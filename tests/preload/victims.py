@@ -219,7 +219,7 @@ def subreaper(ctx):
 CASES = {name: simple(name) for name in (
     'fn_malloc', 'fn_calloc', 'fn_realloc', 'fn_reallocarray', 'fn_free', 'fn_aligned', 'fn_usable', 'fn_libc', 'fn_new',
     'fn_mmap', 'fn_mremap', 'fn_pthread', 'hz_signals', 'hz_longjmp', 'hz_exceptions', 'hz_spawn', 'hz_cancel',
-    'hz_exit_race', 'hz_limits', 'hz_policy', 'hz_stacks', 'hz_reserve', 'hz_syscalls', 'hz_fork_memory', 'hz_cross_free')}
+    'hz_exit_race', 'hz_limits', 'hz_policy', 'hz_stacks', 'hz_reserve', 'hz_syscalls', 'hz_madvise', 'hz_fork_memory', 'hz_cross_free')}
 CASES.update({
     'fn_stress': simple('fn_stress', '6000'), 'hz_limits_inherited': simple('hz_limits', 'inherit'),
     'hz_fork_threads': simple('hz_fork_threads', '100'), 'hz_thread_churn': simple('hz_thread_churn', '12000'),

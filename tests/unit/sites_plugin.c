@@ -3,6 +3,7 @@
  * the callers of test_sites.c lie in modules of their own. Built several times
  * with another PLUGIN_NUMBER: same layout, another build-id. */
 #include <alloca.h>
+#include <setjmp.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,30 @@ __attribute__((noinline)) unsigned plugin_qsort(capture_fn *capture, unsigned un
     sorting.result = 0;
     qsort(v, 2, sizeof(v[0]), compare);
     KEEP(6);
+    return sorting.result;
+}
+
+/* A call that does not come back is the last instruction of its function: the
+ * return address lies behind the function. */
+static __thread jmp_buf back;
+
+__attribute__((noinline, noreturn)) static void no_return(capture_fn *capture)
+{
+    sorting.result = capture();
+    longjmp(back, 1);
+}
+
+__attribute__((noinline)) static void ends_with_a_call(capture_fn *capture)
+{
+    KEEP(7);
+    no_return(capture);
+}
+
+__attribute__((noinline)) unsigned plugin_noreturn(capture_fn *capture, unsigned unused)
+{
+    (void)unused;
+    if (setjmp(back) == 0)
+        ends_with_a_call(capture);
     return sorting.result;
 }
 

@@ -27,6 +27,7 @@ struct plugin {
     unsigned (*alloca_frame)(capture_fn *, unsigned);
     unsigned (*realigned)(capture_fn *, unsigned);
     unsigned (*qsort_frame)(capture_fn *, unsigned);
+    unsigned (*noreturn_call)(capture_fn *, unsigned);
     unsigned (*huge)(capture_fn *, unsigned);
 };
 
@@ -49,6 +50,7 @@ static struct plugin load(const char *path)
     *(void **)&p.alloca_frame = dlsym(p.handle, "plugin_alloca");
     *(void **)&p.realigned = dlsym(p.handle, "plugin_realigned");
     *(void **)&p.qsort_frame = dlsym(p.handle, "plugin_qsort");
+    *(void **)&p.noreturn_call = dlsym(p.handle, "plugin_noreturn");
     *(void **)&p.huge = dlsym(p.handle, "plugin_huge_frame");
     return p;
 }
@@ -230,6 +232,8 @@ static void *walks(void *arg)
     }
     one.qsort_frame(both, 0);
     compare_walks("callback through libc", 5);
+    one.noreturn_call(both, 0);
+    compare_walks("call without return", 5);
     return NULL;
 }
 

@@ -54,7 +54,7 @@ static bool make_span(enum hy_tier t, unsigned cls, bool force)
     uint32_t len = sizeclass_span_granules(cls);
     unsigned blocks = (unsigned)((len << HEAP_GRANULE_SHIFT) / sizeclass_bytes[cls]);
     bool zeroed;
-    uint32_t i = pages_alloc(t, len, 1, RUN_SPAN, force, &zeroed);
+    uint32_t i = pages_alloc(t, len, 1, 0, force, &zeroed);
     if (i == NO_GRANULE)
         return false;
 
@@ -94,15 +94,17 @@ static unsigned take_from(struct central *c, uint32_t i, void **out, unsigned wa
     want = HY_MIN(want, (unsigned)g->n_free);
     while (n < want) {
         uint64_t b = bits[w];
-        if (!b) {
-            w++;
-            continue;
+        char *at = base + (size_t)w * 64 * size;
+        if (b == UINT64_MAX && want - n >= 64) { /* a fresh word: no search */
+            for (unsigned k = 0; k < 64; k++, at += size)
+                out[n++] = at;
+            b = 0;
         }
-        while (b && n < want) {
-            out[n++] = base + (w * 64 + (unsigned)__builtin_ctzll(b)) * size;
-            b &= b - 1;
-        }
+        for (; b && n < want; b &= b - 1)
+            out[n++] = at + (unsigned)__builtin_ctzll(b) * size;
         bits[w] = b;
+        if (!b && n < want)
+            w++;
     }
     g->first_word = (uint16_t)w;
     g->n_free = (uint16_t)(g->n_free - n);

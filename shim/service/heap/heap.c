@@ -130,11 +130,10 @@ static void *alloc_run(size_t n, size_t align, const struct heap_want *w, bool *
     for (unsigned k = 0; k < HY_ARRAY_SIZE(attempt); k++) {
         if (attempt[k].len + a > hy_hg.count[attempt[k].t])
             continue;
-        uint32_t i = pages_alloc(attempt[k].t, (uint32_t)attempt[k].len, (uint32_t)a, RUN_LARGE,
+        uint32_t i = pages_alloc(attempt[k].t, (uint32_t)attempt[k].len, (uint32_t)a, size,
                                  attempt[k].force, ret_zeroed);
         if (i == NO_GRANULE)
             continue;
-        pages_set_size(i, size);
         hy_hg.g[i].asked = n;
         hy_hg.g[i].site = w->site;
         hy_hg.g[i].weight = w->weight;

@@ -69,12 +69,13 @@ static inline enum hy_tier granule_tier(uint32_t i)
 
 /* pages.c */
 void pages_init(void);
-/* A run of `len` granules in state `as` (RUN_SPAN, RUN_LARGE), charged in full,
- * the first on a multiple of `align` granules (a power of two); NO_GRANULE if it
- * cannot be had. ret_zeroed: it reads as zero. */
-uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, enum run_state as, bool force,
+/* A run of `len` granules, the first on a multiple of `align` granules (a power
+ * of two): a span (size 0), charged in full, or a large block of `size` usable
+ * bytes, charged by them. NO_GRANULE if it cannot be had. ret_zeroed: it reads
+ * as zero. */
+uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size, bool force,
                      bool *ret_zeroed);
-/* Usable bytes of a RUN_LARGE; from here on it is charged by them. */
+/* Another size for a RUN_LARGE, with its charge. */
 void pages_set_size(uint32_t head, uint64_t size);
 void pages_free(uint32_t head);
 /* Cut a RUN_LARGE to `len` granules; the rest becomes free. The caller sets the

@@ -260,17 +260,17 @@ static uint32_t find_run(enum hy_tier t, uint32_t len, uint64_t bytes, bool forc
     return i;
 }
 
-uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, enum run_state as, bool force,
+uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size, bool force,
                      bool *ret_zeroed)
 {
     struct pages *p = &pg[t];
-    enum run_state kind;
-    uint64_t bytes = (uint64_t)len << HEAP_GRANULE_SHIFT;
+    struct granule *g = hy_hg.g;
+    enum run_state kind, as = size ? RUN_LARGE : RUN_SPAN;
+    uint64_t full = (uint64_t)len << HEAP_GRANULE_SHIFT, bytes = size ? size : full;
 
     pthread_mutex_lock(&p->lock);
     uint32_t i = find_run(t, len + align - 1, bytes, force, &kind);
     if (i != NO_GRANULE) {
-        struct granule *g = hy_hg.g;
         uint32_t total = g[i].len;
         uint32_t skip = (uint32_t)(-((hy_heap.base >> HEAP_GRANULE_SHIFT) + i) & (align - 1));
         set_remove(set_of(p, (uint8_t)kind), i);
@@ -280,17 +280,16 @@ uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, enum run_stat
             put_free(t, i, skip, kind);
         if (total - skip - len)
             put_free(t, i + skip + len, total - skip - len, kind);
+        if (kind == RUN_DIRTY) /* was charged in full */
+            discharge(t, full - bytes);
         i += skip;
         g[i].size = bytes;
         g[i].site = 0;
         g[i].weight = 1;
         p->live_bytes += bytes;
-        if (as == RUN_LARGE) {
-            p->large++;
-            p->large_allocs++;
-        } else {
-            p->spans++;
-        }
+        p->spans += !size;
+        p->large += size != 0;
+        p->large_allocs += size != 0;
         note_peak(p);
         *ret_zeroed = kind == RUN_CLEAN;
     }

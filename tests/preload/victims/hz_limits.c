@@ -20,7 +20,8 @@ static void exhaust(size_t block)
     } *head = NULL, *c;
     size_t n = 0;
     errno = 0;
-    while ((c = malloc(block)) != NULL && n < (size_t)16 << 20) {
+    while ((c = malloc(block)) != NULL) {
+        CHECK(n * block < (size_t)1 << 30); /* twice the limit and more */
         c->next = head;
         c->seed = n++;
         if (block > 64)
@@ -68,7 +69,7 @@ int main(int argc, char **argv)
     }
     if (argc == 1) {
         free(malloc((size_t)20 << 20)); /* the library may have begun to steer */
-        limit(statm(1) + ((size_t)160 << 20));
+        limit((size_t)400 << 20);
     }
     const size_t sizes[] = {3000, 100000, 1500000};
     for (int i = 0; i < 3; i++)

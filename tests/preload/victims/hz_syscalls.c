@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * The kernel reads and writes heap blocks: no call fails or loses data because of
- * where they lie. Pipes, files, O_DIRECT, vectors, process-shared locks, vmsplice,
- * process_vm_readv, page advice on aligned blocks of the heap. */
+ * where they lie. Pipes, files, O_DIRECT, vectors, process-shared locks, vmsplice, process_vm_readv. */
 #include "victim.h"
 
 #include <sys/socket.h>
@@ -75,23 +74,6 @@ static void files(void)
         close(direct);
 }
 
-static void advice(void)
-{
-    for (size_t n = 16384; n <= 8 * MIB; n *= 4) {
-        char *p = aligned_alloc(4096, n), *q = aligned_alloc(4096, n);
-        CHECK(p && q);
-        fill(p, n, 1);
-        fill(q, n, 2);
-        CHECK(madvise(p + 4096, n - 8192, MADV_DONTNEED) == 0);
-        CHECK(all_zero(p + 4096, n - 8192) && holds(p, 4096, 1) && holds(q, n, 2));
-        fill(p, n, 3);
-        CHECK(holds(p, n, 3) && mlock(p, 8192) == 0 && munlock(p, 8192) == 0);
-        CHECK(mprotect(q, 4096, PROT_READ) == 0 && holds(q, n, 2) && mprotect(q, 4096, PROT_READ | PROT_WRITE) == 0);
-        free(p);
-        free(q);
-    }
-}
-
 static void shared_lock(void)
 {
     struct shared {
@@ -130,7 +112,6 @@ int main(void)
     for (int i = 0; i < 3; i++)
         through_pipe();
     files();
-    advice();
     shared_lock();
     int sv[2];
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, sv) == 0);
