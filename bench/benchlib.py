@@ -154,6 +154,33 @@ def verify_preload(args, config):
     said = result.stderr.strip()
     if result.returncode != 0 or said:
         raise BenchError(f"configuration {config.name}: {said or 'status %d' % result.returncode}")
+    if config.hybrid:
+        verify_tier(args, config)
+
+
+def verify_tier(args, config):
+    """That blocks lie where the configuration says, by the library's own report."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "stats.json")
+        # Enough for the default START, which looks at what is resident.
+        subprocess.run([program(args, "churn"), "330000"], env=config.env({"HYBRID_STATS": path}),
+                       stdout=subprocess.DEVNULL, check=False)
+        try:
+            with open(path, encoding="utf-8") as f:
+                report = json.load(f)
+            state, peak = report["state"], {t: v["peak"] for t, v in report["tiers"].items()}
+        except (OSError, ValueError, KeyError) as error:
+            raise BenchError(f"configuration {config.name}: no usable report of the library: {error}") from None
+    policy = config.vars.get("HYBRID_POLICY")
+    if config.vars.get("HYBRID_PM") == "none":
+        right = state == "passive"
+    elif policy in peak:
+        other = "pm" if policy == "dram" else "dram"
+        right = state == "steering" and peak[policy] > 1 << 20 and peak[other] < 1 << 20
+    else:
+        right = state == "steering"
+    if not right:
+        raise BenchError(f"configuration {config.name}: the library says '{state}', peak bytes {peak}")
 
 
 @contextlib.contextmanager

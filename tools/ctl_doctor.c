@@ -112,7 +112,6 @@ static bool look_at_libraries(void)
     static const struct {
         const char *name, *soname[2], *package, *purpose;
     } optional[] = {
-        {"libunwind", {"libunwind.so.8"}, "libunwind8", "call sites"},
         {"PAPI", {"libpapi.so.7.0", "libpapi.so.6.0"}, "libpapi7.0", "counters"},
     };
     struct probe_memkind m;

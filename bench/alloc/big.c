@@ -4,7 +4,7 @@
 #include "common.h"
 
 #define WINDOW 16
-#define PAGE 4096
+#define PAGE   4096
 
 const char bench_name[] = "big";
 const uint64_t bench_default_ops = 4000;

@@ -3,7 +3,7 @@
  * made, and batches of 100. Half of the operations each. */
 #include "common.h"
 
-#define SIZE 64
+#define SIZE  64
 #define BATCH 100
 
 const char bench_name[] = "pairs";

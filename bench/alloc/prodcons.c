@@ -8,7 +8,7 @@
 #include <pthread.h>
 
 #define PARCEL 128
-#define QUEUE 64 /* parcels */
+#define QUEUE  64 /* parcels */
 
 const char bench_name[] = "prodcons";
 const uint64_t bench_default_ops = 3000000;

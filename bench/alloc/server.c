@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-#define SESSIONS 4096 /* blocks per thread */
+#define SESSIONS  4096 /* blocks per thread */
 #define SHIFT_OPS 50000
 
 const char bench_name[] = "server";

@@ -4,10 +4,10 @@
  * at once; some results live on. A product is checked by its value at one point. */
 #include "common.h"
 
-#define PRIME 2147483647u
-#define TERMS 8
+#define PRIME  2147483647u
+#define TERMS  8
 #define DEGREE 256
-#define KEPT 256
+#define KEPT   256
 
 const char bench_name[] = "tiny";
 const uint64_t bench_default_ops = 6000000; /* terms made */

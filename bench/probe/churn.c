@@ -6,7 +6,7 @@
 #include "proc.h"
 
 #define MAX_SLOTS 4096
-#define SEASONS 20
+#define SEASONS   20
 
 static struct {
     unsigned char *block;

@@ -83,7 +83,10 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(size_t size, long count);
-    } kind[] = {{"pair", pair}, {"batch", batch}, {"calloc", zeroed}, {"realloc", grow},
+    } kind[] = {{"pair", pair},
+                {"batch", batch},
+                {"calloc", zeroed},
+                {"realloc", grow},
                 {"aligned", aligned}};
 
     for (size_t i = 0; argc == 4 && i < sizeof(kind) / sizeof(kind[0]); i++) {

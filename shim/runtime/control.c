@@ -14,7 +14,9 @@
 #include "sys/os.h"
 
 #define TICK_NS 1000000000ull
-#define STACK_BYTES ((size_t)256 << 10)
+#define LOOKS_A_TICK 5           /* whether the program's last thread has gone */
+#define LAST_LOOK_NS 10000000ull /* the same, once main has */
+#define STACK_BYTES ((size_t)1 << 20)
 #define DECAY_BYTES ((size_t)256 << 20)   /* given back a tick at most */
 #define MEASURE_PAGES ((size_t)128 << 10) /* looked at a tick at most */
 /* A process that engaged in its constructor gets the thread only when it has
@@ -27,11 +29,24 @@ static uint8_t running;  /* this process has the thread */
 static uint8_t tried;    /* do not try again after a failure */
 static uint64_t born_ns; /* first poke */
 
+/* What the program freed of its first memory lies in the next allocator, where
+ * nobody asks for it any more. */
+static void trim_next(void)
+{
+    static unsigned ticks;
+    if (hy_config.set.start == 0 || hy_config.set.dram_allocator == HY_DRAM_NEXT)
+        return;
+    ticks++;
+    if ((ticks & (ticks - 1)) == 0) /* 1, 2, 4, 8 ... seconds after */
+        next_trim();
+}
+
 static void tick(void)
 {
     if (runtime_state() != HY_STEERING)
         return;
     policy_tick();
+    trim_next();
     heap_decay(HY_DRAM, DECAY_BYTES);
     heap_decay(HY_PM, DECAY_BYTES);
     maps_measure(MEASURE_PAGES);
@@ -39,16 +54,34 @@ static void tick(void)
         steer_next_measure();
 }
 
+/* Sleep for a tick. false: the program's last thread has ended (main left by
+ * pthread_exit), and the process waits only for us. */
+static bool sleep_a_tick(void)
+{
+    for (unsigned i = 0; i < LOOKS_A_TICK && runtime_state() == HY_STEERING; i++) {
+        os_sleep_ns(TICK_NS / LOOKS_A_TICK);
+        while (os_main_ended()) {
+            if (os_thread_count() <= 2) /* the zombie of main, and this one */
+                return false;
+            os_sleep_ns(LAST_LOOK_NS);
+        }
+    }
+    return true;
+}
+
 static void *control_main(void *unused)
 {
+    sigset_t none;
     (void)unused;
-    hy_guard_enter(); /* for life: what we call must not come back into the heaps */
+    hy_guard_enter(); /* what we call must not come back into the heaps */
     if (runtime_state() == HY_ENGAGING)
         engage_now();
-    while (runtime_state() == HY_STEERING) {
-        os_sleep_ns(TICK_NS);
+    while (runtime_state() == HY_STEERING && sleep_a_tick())
         tick();
-    }
+    /* If no other thread is left, exit() runs in this one: as the program's. */
+    hy_guard_leave();
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, NULL);
     return NULL;
 }
 

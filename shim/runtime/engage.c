@@ -14,6 +14,7 @@
 #include "service/maps.h"
 #include "service/sites.h"
 #include "service/supply.h"
+#include "sys/dl.h"
 #include "sys/env.h"
 #include "sys/log.h"
 #include "sys/os.h"
@@ -161,20 +162,13 @@ static int find_pm(void)
 
 /* --- the heaps --------------------------------------------------------------------- */
 
-/* Address space of each tier: several times what it can hold, since runs are
- * never moved; with RLIMIT_AS a quarter of what is left for each. */
+/* Addresses for each tier: several times what it can hold, since runs are never
+ * moved. They cost nothing until they are used (sys/range.c). */
 static uint64_t range_bytes(uint64_t capacity)
 {
     uint64_t want = HY_MIN(HY_MAX(capacity * 4, 64 * HY_GIB), 4096 * HY_GIB);
-    uint64_t limit = os_address_limit();
-    if (limit != UINT64_MAX) {
-        uint64_t used = os_vm_bytes();
-        want = HY_MIN(want, limit > used ? (limit - used) / 4 : 0);
-    }
-    return want & ~(64 * HY_MIB - 1);
+    return want & ~(uint64_t)(HEAP_STEP - 1);
 }
-
-#define RANGE_MIN (128 * HY_MIB)
 
 static int reserve(size_t bytes[HY_TIERS], void **ret_base)
 {
@@ -182,11 +176,11 @@ static int reserve(size_t bytes[HY_TIERS], void **ret_base)
     uint64_t pm_cap = HY_MIN(hy_machine.pm_bytes, hy_machine.dram_bytes * 16);
     bytes[HY_DRAM] = dram_heap ? range_bytes(hy_machine.dram_bytes) : 0;
     bytes[HY_PM] = range_bytes(HY_MAX(pm_cap, hy_machine.dram_bytes));
-    while (bytes[HY_PM] >= RANGE_MIN && (!dram_heap || bytes[HY_DRAM] >= RANGE_MIN)) {
+    while (bytes[HY_PM] >= HEAP_STEP && (!dram_heap || bytes[HY_DRAM] >= HEAP_STEP)) {
         if (os_reserve(bytes[HY_DRAM] + bytes[HY_PM], 2 * HY_MIB, ret_base) == 0)
             return 0;
         for (int t = 0; t < HY_TIERS; t++) /* strict overcommit, a small limit: try half */
-            bytes[t] = (bytes[t] / 2) & ~(64 * HY_MIB - 1);
+            bytes[t] = (bytes[t] / 2) & ~(HEAP_STEP - 1);
     }
     return -ENOMEM;
 }
@@ -220,6 +214,8 @@ static const char *make_heaps(void)
     }
     heap_set_favour(hy_config.set.policy == HY_POLICY_PM ? HY_PM : HY_DRAM);
     maps_init(policy_account);
+    if (fork_install_locks())
+        return "no memory for the fork handlers";
     return NULL;
 }
 
@@ -264,6 +260,7 @@ void engage_now(void)
 {
     const char *problem = NULL;
     hy_guard_enter();
+    unsigned objects = dl_count_objects();
     if (find_pm())
         problem = hy_config.set.pm.kind == HY_PM_AUTO ? "this machine has one kind of memory"
                                                       : "the PM that was asked for is not there";
@@ -278,6 +275,7 @@ void engage_now(void)
         return;
     }
     make_sites();
+    dl_drop_clean_pages(objects);
     (void)atexit(before_memkind_ends);
     log_info("placing memory: PM is %s; DRAM for this process %llu MiB", hy_machine.why,
              (unsigned long long)(hy_amount_bytes(hy_config.set.dram, hy_machine.dram_bytes) >>

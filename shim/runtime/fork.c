@@ -12,54 +12,65 @@
 #include "service/supply.h"
 #include "sys/log.h"
 
-/* What was locked: the state may change between the handlers. */
+/* Our locks, taken by this thread for a fork under way. */
 static __thread bool locked __attribute__((tls_model("initial-exec")));
 
-static void before(void)
+/* Installed once memkind is there, so that it runs before the handlers of
+ * memkind's jemalloc (they run last registered first): running code takes the
+ * heap's locks before jemalloc's. Handlers that the program registered earlier
+ * run after this one and may allocate: the guard sends them to the next
+ * allocator, and the heaps put off what they free. */
+static void take_locks(void)
 {
-    control_prefork();
-    locked = runtime_state() == HY_STEERING || runtime_state() == HY_ENDED;
-    if (!locked)
-        return;
     sites_prefork();
     maps_prefork();
     heap_prefork();
     policy_prefork();
     supply_prefork();
+    hy_guard_enter();
+    locked = true;
 }
 
-static void after(bool child)
+static void release_locks(bool child)
 {
-    if (locked) {
-        if (child)
-            supply_postfork_child();
-        policy_postfork(child);
-        heap_postfork();
-        maps_postfork();
-        sites_postfork();
-        locked = false;
-    } else if (child && runtime_state() == HY_ENGAGING) {
+    if (!locked)
+        return;
+    locked = false;
+    hy_guard_leave();
+    if (child)
+        supply_postfork_child();
+    policy_postfork(child);
+    heap_postfork();
+    maps_postfork();
+    sites_postfork();
+}
+
+static void locks_in_parent(void)
+{
+    release_locks(false);
+}
+
+static void locks_in_child(void)
+{
+    release_locks(true);
+}
+
+static void child_begins(void)
+{
+    if (runtime_state() == HY_ENGAGING)
         runtime_go_passive("forked while memkind was being loaded");
-    }
-    if (child) {
-        control_postfork_child();
-        log_drop_stderr();
-    }
-}
-
-static void after_in_parent(void)
-{
-    after(false);
-}
-
-static void after_in_child(void)
-{
-    after(true);
+    control_postfork_child();
+    log_drop_stderr();
 }
 
 void fork_install(void)
 {
     hy_guard_enter(); /* pthread_atfork may allocate */
-    (void)pthread_atfork(before, after_in_parent, after_in_child);
+    (void)pthread_atfork(control_prefork, NULL, child_begins);
     hy_guard_leave();
+}
+
+int fork_install_locks(void)
+{
+    return -pthread_atfork(take_locks, locks_in_parent, locks_in_child);
 }

@@ -105,6 +105,7 @@ void control_postfork_child(void);
 /* --- fork.c, report.c --------------------------------------------------------------- */
 
 void fork_install(void);
+int fork_install_locks(void); /* after memkind is loaded; 0 or -errno */
 void report_at_exit(void);
 
 #endif

@@ -91,7 +91,7 @@ void *runtime_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t of
 int runtime_munmap(void *addr, size_t len)
 {
     /* Told before it happens: afterwards another thread may own the address. */
-    if (maps_any() && ((uintptr_t)addr & (HY_PAGE - 1)) == 0 && len)
+    if (maps_any() && !hy_guarded() && ((uintptr_t)addr & (HY_PAGE - 1)) == 0 && len)
         maps_remove(addr, len);
     return next_map()->munmap(addr, len);
 }
@@ -99,12 +99,12 @@ int runtime_munmap(void *addr, size_t len)
 void *runtime_mremap(void *old, size_t old_len, size_t new_len, int flags, void *new_addr)
 {
     enum hy_tier t;
-    bool tracked = maps_any() && maps_find(old, &t);
+    bool tracked = maps_any() && !hy_guarded() && maps_find(old, &t);
     void *p = next_map()->mremap(old, old_len, new_len, flags, new_addr);
     if (p == MAP_FAILED)
         return p;
     int saved = errno;
-    if (flags & MREMAP_FIXED)
+    if ((flags & MREMAP_FIXED) && !hy_guarded())
         maps_remove(p, new_len);
     if (tracked) {
         if (old_len)

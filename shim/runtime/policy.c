@@ -232,12 +232,10 @@ bool policy_charge(enum hy_tier t, size_t bytes, bool force)
     uint64_t now = __atomic_add_fetch(&pol.used[t], bytes, __ATOMIC_RELAXED);
     bool ok = now <= pol.limit[t];
 
-    if (t == HY_DRAM && pol.policy == HY_POLICY_DRAM)
-        ok = true; /* all on DRAM; the others are told all the same */
-    else if (t == HY_DRAM && ok)
+    if (t == HY_DRAM && ok)
         ok = !yielding();
     if (t == HY_DRAM && ok && !cover(now)) {
-        ok = pol.policy == HY_POLICY_DRAM;
+        ok = pol.policy == HY_POLICY_DRAM; /* its own limit goes, not the others' wishes */
         __atomic_add_fetch(&pol.unmet, bytes, __ATOMIC_RELAXED);
     }
     if (!ok && force) {
@@ -286,8 +284,8 @@ bool policy_set_dram_used(uint64_t bytes)
 {
     put(&pol.used[HY_DRAM], bytes);
     note_peak(HY_DRAM, bytes);
-    bool ok = bytes <= pol.limit[HY_DRAM] && !yielding() && cover(bytes);
-    return ok || pol.policy == HY_POLICY_DRAM;
+    return bytes <= pol.limit[HY_DRAM] && !yielding() &&
+           (cover(bytes) || pol.policy == HY_POLICY_DRAM);
 }
 
 uint64_t policy_used(void)

@@ -11,7 +11,7 @@
 #include "sys/os.h"
 
 #define GRANULE ((size_t)1 << 16)
-#define SEGMENT_MIN (256 * HY_MIB)
+#define SEGMENT_MIN (128 * HY_MIB)
 /* memkind makes 4 * CPUs arenas (a power of two) in every kind, each of which
  * takes 2 MiB of the range for itself; leave twice that. */
 #define ARENA_BYTES (2 * HY_MIB)
@@ -85,16 +85,14 @@ static size_t kind_overhead(void)
 static bool open_segment(struct tier_supply *s, size_t bytes)
 {
     size_t overhead = kind_overhead();
+    size_t least = hy_align_up(bytes + overhead + bytes / 4 + 4 * HY_MIB, 2 * HY_MIB);
     size_t want = HY_MAX(HY_MAX((size_t)SEGMENT_MIN, 2 * overhead), s->opened);
-    want = hy_align_up(HY_MAX(want, bytes + overhead + bytes / 4 + 4 * HY_MIB), 2 * HY_MIB);
-    size_t left = s->bytes - s->opened;
-    if (want > left)
-        want = left;
-    if (want < bytes + overhead)
+    want = HY_MIN(HY_MAX(want, least), s->bytes - s->opened);
+    if (want < least)
         return false;
 
     char *base = s->base + s->opened;
-    if (os_commit(base, want))
+    if (os_commit(base, want) && os_commit(base, want = least)) /* RLIMIT_AS */
         return false;
     if (s->backing.nodes)
         (void)os_prefer_nodes(base, want, s->backing.nodes);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/guard.h"
+#include "sys/os.h"
 
 /* A failed look-up leaves a message that the program's next dlerror() would
  * return: take our own back. After success there is none, so touch nothing. */
@@ -104,4 +105,61 @@ void dl_each_object(void (*fn)(const struct dl_object *o, void *ctx), void *ctx)
     dl_iterate_phdr(each_object, &c);
     hy_guard_leave();
     errno = saved;
+}
+
+struct drop_ctx {
+    unsigned skip;
+};
+
+/* Text relocations live in otherwise clean pages: such an object is left alone. */
+static bool has_text_relocations(const struct dl_phdr_info *info, const ElfW(Phdr) *dynamic)
+{
+    const ElfW(Dyn) *d = (const ElfW(Dyn) *)(info->dlpi_addr + dynamic->p_vaddr);
+    for (; d->d_tag != DT_NULL; d++)
+        if (d->d_tag == DT_TEXTREL || (d->d_tag == DT_FLAGS && (d->d_un.d_val & DF_TEXTREL)))
+            return true;
+    return false;
+}
+
+static int drop_object(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    struct drop_ctx *c = arg;
+    (void)size;
+    if (c->skip) {
+        c->skip--;
+        return 0;
+    }
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC &&
+            has_text_relocations(info, &info->dlpi_phdr[i]))
+            return 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+        uintptr_t from = (info->dlpi_addr + ph->p_vaddr) & ~(uintptr_t)(HY_PAGE - 1);
+        uintptr_t to = hy_align_up(info->dlpi_addr + ph->p_vaddr + ph->p_filesz, HY_PAGE);
+        if (ph->p_type == PT_LOAD && !(ph->p_flags & PF_W))
+            (void)os_purge((void *)from, to - from);
+    }
+    return 0;
+}
+
+static int count_object(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    (void)info;
+    (void)size;
+    ++*(unsigned *)arg;
+    return 0;
+}
+
+unsigned dl_count_objects(void)
+{
+    unsigned n = 0;
+    dl_iterate_phdr(count_object, &n);
+    return n;
+}
+
+void dl_drop_clean_pages(unsigned first)
+{
+    struct drop_ctx c = {first};
+    dl_iterate_phdr(drop_object, &c);
 }

@@ -29,4 +29,10 @@ int dl_find(const void *addr, struct dl_object *ret); /* 0 or -ENOENT */
 /* Mapped ranges of all objects, under the loader's lock: never from malloc. */
 void dl_each_object(void (*fn)(const struct dl_object *o, void *ctx), void *ctx);
 
+/* What opening a library touched only once (relocations, constructors of what it
+ * depends on) need not stay resident: give back the read-only pages of the
+ * objects loaded after the first `first`; they come from the file when needed. */
+unsigned dl_count_objects(void);
+void dl_drop_clean_pages(unsigned first);
+
 #endif

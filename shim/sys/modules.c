@@ -13,7 +13,7 @@
 #define SLOTS 512 /* power of two */
 #define PROBES 32
 #define WORDS (sizeof(struct module) / sizeof(uint64_t))
-#define HDR_WITNESS 24 /* eh_frame_hdr: header, number of functions, first of the table */
+#define WITNESS_BYTES 24
 _Static_assert(sizeof(struct module) % sizeof(uint64_t) == 0, "copied by words");
 
 /* One writer at a time; a reader takes a copy and discards it if `seq` moved. */
@@ -22,6 +22,9 @@ struct slot {
     uint64_t word[WORDS];
 };
 static struct slot slots[SLOTS];
+/* One field of a slot's module. */
+#define WORD(w, field)                                                                             \
+    __atomic_load_n(&(w)[offsetof(struct module, field) / sizeof(uint64_t)], __ATOMIC_ACQUIRE)
 static uint32_t write_lock;
 static bool fork_locked;
 static uint64_t epoch = 1;
@@ -73,16 +76,9 @@ static void slot_write(unsigned i, const struct module *m)
     __atomic_fetch_add(&slots[i].seq, 1, __ATOMIC_RELEASE);
 }
 
-static size_t witness_bytes(const struct module *m)
+static void look_at(uintptr_t witness, uint64_t w[3])
 {
-    return m->build_id_len > 0 ? m->build_id_len : HDR_WITNESS;
-}
-
-static bool still_holds(const struct module *m, const struct dl_object *o)
-{
-    return m->bias == o->bias &&
-           (m->witness == 0 ||
-            hash_bytes((const void *)m->witness, witness_bytes(m)) == m->witness_hash);
+    memcpy(w, (const void *)witness, WITNESS_BYTES);
 }
 
 /* The GNU build-id among the notes at [p, end), NULL if there is none. */
@@ -182,17 +178,22 @@ static void describe(const struct dl_object *o, struct module *ret)
     ret->eh_frame_hdr = hdr;
     if (find_headers(o, &h))
         id = read_headers(&h, ret, &len);
+    /* Only what lies in the range that the loader confirms is sure to be mapped:
+     * in a module with gaps, the begin of the code must do. */
+    uintptr_t witness = id != NULL ? (uintptr_t)id - 4 : hdr; /* from "GNU" on */
+    if (witness < o->start || o->end - o->start < WITNESS_BYTES ||
+        witness > o->end - WITNESS_BYTES)
+        witness = o->end - o->start < WITNESS_BYTES ? 0 : o->start;
     if (id != NULL) {
         memcpy(ret->id, id, len);
         ret->build_id_len = len;
-        ret->witness = (uintptr_t)id;
     } else {
         uint64_t path = hash_bytes(o->name, strlen(o->name));
         memcpy(ret->id, &path, sizeof(path));
-        ret->witness = hdr != 0 && inside(ret, hdr, HDR_WITNESS) ? hdr : 0;
     }
-    if (ret->witness != 0)
-        ret->witness_hash = hash_bytes((const void *)ret->witness, witness_bytes(ret));
+    ret->witness = witness;
+    if (witness != 0)
+        look_at(witness, ret->witnessed);
 }
 
 static void forget_slot(unsigned i)
@@ -246,19 +247,37 @@ static int remember(const struct module *m)
     return 0;
 }
 
+/* Slot of the object, if what is remembered there is still true; else SLOTS. */
+static unsigned find_slot(const struct dl_object *o)
+{
+    for (unsigned k = 0; k < PROBES; k++) {
+        unsigned i = slot_of((uintptr_t)o->handle, k);
+        const uint64_t *w = slots[i].word;
+        uint32_t seq = __atomic_load_n(&slots[i].seq, __ATOMIC_ACQUIRE);
+        if (WORD(w, handle) != (uintptr_t)o->handle || WORD(w, start) != o->start ||
+            WORD(w, end) != o->end)
+            continue;
+        uint64_t now[3] = {0}, change = WORD(w, bias) ^ o->bias;
+        uintptr_t witness = WORD(w, witness);
+        uint64_t then[3] = {WORD(w, witnessed[0]), WORD(w, witnessed[1]), WORD(w, witnessed[2])};
+        if ((seq & 1) != 0 || __atomic_load_n(&slots[i].seq, __ATOMIC_RELAXED) != seq)
+            break; /* just being written */
+        if (witness != 0)
+            look_at(witness, now);
+        change |= (now[0] ^ then[0]) | (now[1] ^ then[1]) | (now[2] ^ then[2]);
+        return change == 0 ? i : SLOTS;
+    }
+    return SLOTS;
+}
+
 int module_find(uintptr_t addr, struct module *ret)
 {
     struct dl_object o;
     struct module m;
     if (dl_find((const void *)addr, &o) != 0)
         return -ENOENT;
-    for (unsigned k = 0; k < PROBES; k++) {
-        unsigned i = slot_of((uintptr_t)o.handle, k);
-        if (!slot_read(i, &m) || m.handle == 0 || m.handle != (uintptr_t)o.handle ||
-            m.start != o.start || m.end != o.end)
-            continue;
-        if (!still_holds(&m, &o))
-            break;
+    unsigned i = find_slot(&o);
+    if (i < SLOTS && slot_read(i, &m) && m.handle == (uintptr_t)o.handle && m.start == o.start) {
         *ret = m;
         return 0;
     }
@@ -267,6 +286,22 @@ int module_find(uintptr_t addr, struct module *ret)
     if (r == 0)
         *ret = m;
     return r;
+}
+
+int module_range(uintptr_t addr, uintptr_t *ret_start, uintptr_t *ret_end)
+{
+    struct dl_object o;
+    struct module m;
+    if (dl_find((const void *)addr, &o) != 0)
+        return -ENOENT;
+    if (HY_UNLIKELY(find_slot(&o) == SLOTS)) {
+        int r = module_find(addr, &m);
+        if (r != 0)
+            return r;
+    }
+    *ret_start = o.start;
+    *ret_end = o.end;
+    return 0;
 }
 
 void modules_prefork(void)

@@ -95,6 +95,14 @@ const struct alloc_ops *next_alloc(void)
     return &hy_next;
 }
 
+void next_trim(void)
+{
+    int (*trim)(size_t) = (int (*)(size_t))same_object("malloc_trim",
+                                                       dl_object_base((void *)hy_next.malloc));
+    if (trim)
+        (void)trim(0);
+}
+
 const struct map_ops *next_map(void)
 {
     static struct map_ops ops;

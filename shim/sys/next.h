@@ -30,6 +30,10 @@ const struct alloc_ops *next_alloc(void);
 /* The same, for code that runs only after the constructor: no test, no call. */
 extern struct alloc_ops hy_next;
 
+/* Ask the next allocator to give free memory back, if it can (glibc's malloc_trim).
+ * Takes its locks: not from malloc. */
+void next_trim(void);
+
 /* The mapping calls behind our hooks. */
 struct map_ops {
     void *(*mmap)(void *addr, size_t len, int prot, int flags, int fd, off_t off);

@@ -67,35 +67,6 @@ int os_unmap(void *base, size_t bytes)
     return (int)raw2(SYS_munmap, base, bytes);
 }
 
-int os_reserve(size_t bytes, size_t align, void **ret_base)
-{
-    void *base;
-    size_t slack = align > HY_PAGE ? align - HY_PAGE : 0;
-    if (bytes == 0 || (align & (align - 1)) != 0 || bytes > SIZE_MAX - slack - HY_PAGE)
-        return -EINVAL;
-    bytes = hy_align_up(bytes, HY_PAGE);
-    int r = map(bytes + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0, NULL,
-                &base);
-    if (r != 0)
-        return r;
-    if (slack > 0) {
-        uintptr_t from = (uintptr_t)base, at = hy_align_up(from, align);
-        size_t before = at - from, after = slack - before;
-        if (before > 0)
-            (void)os_unmap(base, before);
-        if (after > 0)
-            (void)os_unmap((void *)(at + bytes), after);
-        base = (void *)at;
-    }
-    *ret_base = base;
-    return 0;
-}
-
-int os_commit(void *base, size_t bytes)
-{
-    return (int)raw3(SYS_mprotect, base, bytes, PROT_READ | PROT_WRITE);
-}
-
 int os_copy_to_anon(void *base, size_t bytes)
 {
     void *copy;

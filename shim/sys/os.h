@@ -14,11 +14,11 @@
 
 /* --- memory ------------------------------------------------------------- */
 
-/* Reserve `bytes` of private anonymous address space without access (so that
- * neither mlockall nor a strict overcommit limit counts it); `align` a power of
- * two >= page. */
+/* Choose `bytes` of address space that nothing uses, `align` a power of two; by
+ * itself it cannot be accessed, and normally is not even mapped (range.c), so it
+ * counts for no limit. */
 int os_reserve(size_t bytes, size_t align, void **ret_base);
-/* Make a part of a reservation readable and writable; it reads as zero. */
+/* Make a part of it readable and writable, once; it reads as zero. Whole pages. */
 int os_commit(void *base, size_t bytes);
 /* Private zeroed memory for metadata of ours. */
 int os_map_anon(size_t bytes, void **ret_base);
@@ -103,6 +103,7 @@ int os_pid(void);
 void os_sleep_ns(uint64_t ns); /* whole time, signals or not */
 int os_cpu_count(void); /* configured CPUs, >= 1 */
 bool os_single_threaded(void);
+bool os_main_ended(void); /* the main thread has left by pthread_exit */
 unsigned os_thread_count(void); /* of this process, ours included; 0 unknown */
 /* "ENOSPC" for -ENOSPC or ENOSPC; never NULL. */
 const char *os_error_name(int e);

@@ -106,6 +106,12 @@ int os_proc_self(struct os_proc_id *ret)
     return 0;
 }
 
+bool os_main_ended(void)
+{
+    struct stat_line s;
+    return proc_stat("/proc/self/stat", &s) == 0 && s.state == 'Z';
+}
+
 unsigned os_thread_count(void)
 {
     struct stat_line s;

@@ -34,13 +34,6 @@ static uint64_t pack(uintptr_t pc, const struct cfi_rule *r)
            (uint64_t)cfa << SHIFT_CFA | (uint64_t)rbp << SHIFT_RBP | 1;
 }
 
-static void unpack(uint64_t w, struct cfi_rule *ret)
-{
-    ret->kind = (enum cfi_kind)(w >> SHIFT_KIND & 3);
-    ret->cfa_offset = (int32_t)(w >> SHIFT_CFA & CFA_MAX) * 8;
-    ret->rbp_distance = (int32_t)(w >> SHIFT_RBP & RBP_MAX) * 8;
-}
-
 /* After dlclose and dlopen at the same addresses, what was known of them is void. */
 static void check_epoch(void)
 {
@@ -52,28 +45,23 @@ static void check_epoch(void)
     __atomic_store_n(&cache_epoch, now, __ATOMIC_RELEASE);
 }
 
-static void frame_rule(uintptr_t pc, const struct module *m, struct cfi_rule *ret)
+/* The packed rule for pc. Not packable means STOP, and is not remembered. */
+static HY_COLD uint64_t learn(uintptr_t pc)
 {
-    uint64_t *entry = &cache[pc & (CACHE_SIZE - 1)];
-    uint64_t w = __atomic_load_n(entry, __ATOMIC_RELAXED);
-    if (HY_LIKELY((w & 1) != 0 && w >> SHIFT_TAG == pc >> CACHE_BITS)) {
-        unpack(w, ret);
-        return;
-    }
-    cfi_find(m->eh_frame_hdr, m->low, m->high, pc, ret);
-    w = pack(pc, ret);
+    struct module m;
+    struct cfi_rule rule;
+    if (module_find(pc, &m) != 0)
+        return 0;
+    cfi_find(m.eh_frame_hdr, m.low, m.high, pc, &rule);
+    uint64_t w = pack(pc, &rule);
     if (w != 0)
-        __atomic_store_n(entry, w, __ATOMIC_RELAXED);
+        __atomic_store_n(&cache[pc & (CACHE_SIZE - 1)], w, __ATOMIC_RELAXED);
+    return w;
 }
 
 struct registers {
     uintptr_t pc, rsp, rbp;
 };
-
-static bool in_frame(uintptr_t at, uintptr_t rsp)
-{
-    return (at & 7) == 0 && at >= rsp && at - rsp < FRAME_MAX;
-}
 
 /* The stack belongs to the caller's frames: no sanitizer has a say in it. */
 __attribute__((no_sanitize_address, no_sanitize_thread)) static uintptr_t peek(uintptr_t at)
@@ -81,63 +69,61 @@ __attribute__((no_sanitize_address, no_sanitize_thread)) static uintptr_t peek(u
     return *(const volatile uintptr_t *)at;
 }
 
-/* To the caller's frame; false at the end of what can be known. */
-static bool step(struct registers *r, const struct cfi_rule *rule)
+static bool in_frame(uintptr_t at, uintptr_t rsp)
 {
-    uintptr_t cfa;
-    switch (rule->kind) {
-    case CFI_RSP:
-        cfa = r->rsp + (uintptr_t)rule->cfa_offset;
-        break;
-    case CFI_RBP:
-        cfa = r->rbp + (uintptr_t)rule->cfa_offset;
-        break;
-    case CFI_REALIGNED:
-        if (!in_frame(r->rbp, r->rsp) || r->rbp - (uintptr_t)rule->cfa_offset < r->rsp)
+    return (at & 7) == 0 && at - rsp < FRAME_MAX;
+}
+
+/* The CFA of a frame that realigned its stack: it lies below rbp. 0: none. */
+static HY_COLD uintptr_t realigned_cfa(const struct registers *r, uintptr_t below)
+{
+    return in_frame(r->rbp, r->rsp) && r->rbp - r->rsp >= below ? peek(r->rbp - below) : 0;
+}
+
+/* To the caller's frame; false at the end of what can be known. Everything that
+ * is read lies between rsp and the CFA, which is at most FRAME_MAX away. */
+static inline bool step(struct registers *r, uint64_t w)
+{
+    enum cfi_kind kind = (enum cfi_kind)(w >> SHIFT_KIND & 3);
+    uintptr_t offset = (w >> SHIFT_CFA & CFA_MAX) * 8;
+    uintptr_t distance = (w >> SHIFT_RBP & RBP_MAX) * 8;
+    uintptr_t cfa = (kind == CFI_RSP ? r->rsp : r->rbp) + offset;
+    if (HY_UNLIKELY(kind != CFI_RSP && kind != CFI_RBP)) {
+        if (kind != CFI_REALIGNED || (cfa = realigned_cfa(r, offset)) == 0)
             return false;
-        cfa = peek(r->rbp - (uintptr_t)rule->cfa_offset);
-        break;
-    default:
-        return false;
+        distance = cfa - r->rbp; /* its caller's rbp is where rbp points to */
     }
-    if (!in_frame(cfa, r->rsp) || cfa < r->rsp + 8)
+    if (!in_frame(cfa, r->rsp) || cfa == r->rsp || distance > cfa - r->rsp)
         return false;
-    uintptr_t rbp = r->rbp;
-    if (rule->kind == CFI_REALIGNED) {
-        rbp = peek(r->rbp);
-    } else if (rule->rbp_distance != 0) {
-        uintptr_t at = cfa - (uintptr_t)rule->rbp_distance;
-        if (at < r->rsp || at > cfa)
-            return false;
-        rbp = peek(at);
-    }
     r->pc = peek(cfa - 8);
+    if (distance != 0)
+        r->rbp = peek(cfa - distance);
     r->rsp = cfa;
-    r->rbp = rbp;
-    return r->pc > HY_PAGE && r->pc < PC_MAX;
+    return r->pc - HY_PAGE < PC_MAX;
 }
 
 __attribute__((noinline)) unsigned unwind_stack(uintptr_t *addr, unsigned n, uintptr_t skip_from,
                                                 uintptr_t skip_to)
 {
     struct registers r;
-    struct module m = {0};
+    uintptr_t start = 0, end = 0;
     unsigned got = 0, own = 0;
     __asm__ volatile("leaq 0f(%%rip), %0\n0:\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
                      : "=&r"(r.pc), "=&r"(r.rsp), "=&r"(r.rbp));
     r.pc++; /* the tables are asked for pc - 1: a return address may lie behind its function */
     while (got < n && own < OWN_FRAMES_MAX) {
-        struct cfi_rule rule;
         uintptr_t pc = r.pc - 1;
-        if (pc < m.start || pc >= m.end) {
-            if (module_find(pc, &m) != 0)
+        if (HY_UNLIKELY(pc - start >= end - start)) {
+            if (module_range(pc, &start, &end) != 0)
                 break;
             check_epoch();
         }
-        frame_rule(pc, &m, &rule);
-        if (!step(&r, &rule))
+        uint64_t w = __atomic_load_n(&cache[pc & (CACHE_SIZE - 1)], __ATOMIC_RELAXED);
+        if (HY_UNLIKELY((w & 1) == 0 || w >> SHIFT_TAG != pc >> CACHE_BITS))
+            w = learn(pc);
+        if (!step(&r, w))
             break;
-        if (got == 0 && r.pc >= skip_from && r.pc < skip_to)
+        if (got == 0 && r.pc - skip_from < skip_to - skip_from)
             own++;
         else
             addr[got++] = r.pc;

@@ -20,7 +20,8 @@ int heap_init(void *base, const size_t bytes[HY_TIERS], const struct heap_host *
     void *g, *bits, *map;
     int e;
 
-    if (granules >= NO_GRANULE || ((uintptr_t)base & (HEAP_GRANULE - 1)))
+    if (granules >= NO_GRANULE || ((uintptr_t)base & (HEAP_GRANULE - 1)) ||
+        bytes[HY_DRAM] % HEAP_STEP || bytes[HY_PM] % HEAP_STEP)
         return -EINVAL;
     /* Address space only: pages of these tables appear as the heap is used. */
     if ((e = os_reserve(granules * sizeof(struct granule), HY_PAGE, &g)) != 0)
@@ -183,9 +184,19 @@ static bool is_large_head(const void *p)
     return hy_heap.map[i] == HEAP_LARGE && granule_addr(i) == p;
 }
 
+/* This thread is in fork and holds every lock: what handlers of the program free
+ * meanwhile waits, linked through the blocks themselves. */
+static __thread bool in_fork __attribute__((tls_model("initial-exec")));
+static __thread void *put_off __attribute__((tls_model("initial-exec")));
+
 void heap_free_slow(void *p)
 {
     static bool told;
+    if (HY_UNLIKELY(in_fork)) {
+        *(void **)p = put_off;
+        put_off = p;
+        return;
+    }
     uint32_t i = granule_of(p);
     unsigned v = hy_heap.map[i];
 
@@ -214,8 +225,8 @@ static bool resize_run(uint32_t i, size_t n)
     size_t size = hy_align_up(n ? n : 1, HY_PAGE);
     size_t len = hy_align_up(size, HEAP_GRANULE) >> HEAP_GRANULE_SHIFT;
 
-    if (n <= SIZECLASS_MAX && g->len > 1)
-        return false; /* a class fits better */
+    if (in_fork || (n <= SIZECLASS_MAX && g->len > 1))
+        return false; /* no lock now; or a class fits better */
     if (len > g->len) {
         if (len >= NO_GRANULE || !pages_grow(i, (uint32_t)len))
             return false;
@@ -278,6 +289,7 @@ void heap_prefork(void)
     cache_prefork();
     central_prefork();
     pages_prefork();
+    in_fork = true;
 }
 
 void heap_postfork(void)
@@ -285,6 +297,12 @@ void heap_postfork(void)
     pages_postfork();
     central_postfork();
     cache_postfork();
+    in_fork = false;
+    while (put_off) {
+        void *p = put_off;
+        put_off = *(void **)p;
+        heap_free(p);
+    }
 }
 
 bool heap_is_valid(void)

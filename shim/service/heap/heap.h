@@ -18,6 +18,10 @@
 
 #define HEAP_GRANULE_SHIFT 16
 #define HEAP_GRANULE ((size_t)1 << HEAP_GRANULE_SHIFT)
+/* Ranges are multiples of this many granules; the tables' rows for them are then
+ * whole pages, whatever the size of a row. */
+#define HEAP_STEP_GRANULES 4096u
+#define HEAP_STEP (HEAP_STEP_GRANULES * HEAP_GRANULE)
 #define HEAP_BINS (HY_TIERS * SIZECLASS_COUNT)
 
 /* What the heaps ask of the rest of the library. All callbacks may be called
@@ -45,7 +49,7 @@ struct heap_stats {
 };
 
 /* [base, base + bytes[DRAM]) is the DRAM heap, then bytes[PM] the PM heap; both
- * multiples of a granule. Once per process. 0 or -errno. */
+ * multiples of HEAP_STEP. Once per process. 0 or -errno. */
 int heap_init(void *base, const size_t bytes[HY_TIERS], const struct heap_host *host);
 
 /* --- hot state, for the inline paths ------------------------------------- */

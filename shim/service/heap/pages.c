@@ -12,7 +12,6 @@
 #define BINS (EXACT_BINS + 26u)
 #define LONG_SCAN 64            /* runs looked at in a bin of mixed lengths */
 #define CHUNK_GRANULES 64u      /* 4 MiB a time from the supplier */
-#define COMMIT_STEP 1024u       /* granules whose tables are made accessible at once */
 /* How much may lie dirty: a base and a part of what is live; plus what turned
  * out to be given back too early, up to a bound, forgotten by and by. */
 #define DIRTY_BASE (4 * HY_MIB)
@@ -189,12 +188,10 @@ static void note_peak(struct pages *p)
         p->peak_bytes = now;
 }
 
-/* Rows [from, to) of a table of `row` bytes each. */
+/* Rows [from, to) of a table of `row` bytes each: whole pages, as steps are. */
 static int commit_rows(void *table, uint32_t from, uint32_t to, size_t row)
 {
-    uintptr_t a = ((uintptr_t)table + from * row) & ~(uintptr_t)(HY_PAGE - 1);
-    uintptr_t b = hy_align_up((uintptr_t)table + to * row, HY_PAGE);
-    return os_commit((void *)a, b - a);
+    return os_commit((char *)table + from * row, (to - from) * row);
 }
 
 /* Tables are made accessible as the range fills, in steps; one granule beyond
@@ -207,7 +204,7 @@ static bool commit_tables(enum hy_tier t, uint32_t i, uint32_t len)
 
     if (want <= p->committed)
         return true;
-    want = (uint32_t)HY_MIN((uint64_t)hy_align_up(want, COMMIT_STEP), (uint64_t)end);
+    want = (uint32_t)HY_MIN((uint64_t)hy_align_up(want, HEAP_STEP_GRANULES), (uint64_t)end);
     if (commit_rows(hy_hg.g, p->committed, want, sizeof(struct granule)) ||
         commit_rows(hy_hg.bits, p->committed, want, SPAN_MAX_BLOCKS / 8) ||
         commit_rows(hy_heap.map, p->committed, want, 1))
