@@ -26,12 +26,12 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     lib.add_common_arguments(parser, journal=True)
     parser.add_argument("--rounds", type=int, help="rounds (default 7; with --quick 3)")
-    parser.add_argument("--scale", type=float, help="times the usual operations (default 1; with --quick 0.15)")
+    parser.add_argument("--scale", type=float, help="times the usual operations (default 1; with --quick 0.3)")
     parser.add_argument("--only", help="only these benchmarks, comma separated")
     parser.add_argument("--seed", type=int, default=1, help="of the benchmarks and of the order")
     args = parser.parse_args()
     args.rounds = args.rounds or (3 if args.quick else 7)
-    args.scale = args.scale or (0.15 if args.quick else 1.0)
+    args.scale = args.scale or (0.3 if args.quick else 1.0)
     args.benchmarks = list(BENCHMARKS)
     if args.only:
         args.benchmarks = [b.strip() for b in args.only.split(",")]

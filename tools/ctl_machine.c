@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "decide/profile.h"
+#include "service/profile_file.h"
 #include "sys/env.h"
 #include "sys/os.h"
 
@@ -147,23 +148,6 @@ static void take_variable(const char *name, size_t len, const char *value, void 
         (void)options_set(p->settings, id, value, HY_FROM_ENV, tell_error, p);
 }
 
-/* As the library does: a file when it has a slash, else NAME.ini in the path. */
-static int find_profile(const struct hy_settings *s, char *path, size_t cap)
-{
-    if (strchr(s->profile, '/'))
-        return (size_t)snprintf(path, cap, "%s", s->profile) < cap && access(path, R_OK) == 0
-                   ? 0
-                   : -ENOENT;
-    for (const char *dir = s->profile_path; *dir;) {
-        size_t len = strcspn(dir, ":");
-        if ((size_t)snprintf(path, cap, "%.*s/%s.ini", (int)len, dir, s->profile) < cap &&
-            access(path, R_OK) == 0)
-            return 0;
-        dir += len + (dir[len] == ':');
-    }
-    return -ENOENT;
-}
-
 static void check_fit(const struct profile *p, const char *exe_path, const char *args,
                       const char *file)
 {
@@ -187,7 +171,7 @@ static void load_profile(struct problems *problems, const char *exe_path, const 
     const void *text;
     size_t len;
 
-    if (find_profile(s, path, sizeof(path)) < 0) {
+    if (profile_locate(s, path, sizeof(path)) < 0) {
         problems->errors++;
         if (strchr(s->profile, '/'))
             ctl_error("the profile %s cannot be read", s->profile);

@@ -8,6 +8,7 @@
 
 #include "decide/text.h"
 #include "runtime/internal.h"
+#include "service/profile_file.h"
 #include "service/sites.h"
 #include "sys/env.h"
 #include "sys/log.h"
@@ -100,15 +101,14 @@ static const char *quoted(const char *text)
 }
 
 /* 0 when the file was there and is a profile. */
-static int read_profile(const char *file, bool complain)
+static int read_profile(const char *file)
 {
     const void *text;
     size_t len;
     int e = os_map_file_ro(file, PROFILE_MAX_BYTES, &text, &len);
     if (e) {
-        if (complain)
-            settings_error("profile %s cannot be read (%s); going on without it",
-                           quoted(file), os_error_name(e));
+        settings_error("profile %s cannot be read (%s); going on without it", quoted(file),
+                       os_error_name(e));
         return e;
     }
     hy_config.profile.sites = profile_sites;
@@ -120,37 +120,21 @@ static int read_profile(const char *file, bool complain)
     return e;
 }
 
-static int find_in_path(const char *name, char *file, size_t cap)
-{
-    const char *dir = hy_config.set.profile_path;
-    while (*dir) {
-        size_t n = strcspn(dir, ":");
-        const void *text;
-        size_t len;
-        if (n && snprintf(file, cap, "%.*s/%s.ini", (int)n, dir, name) < (int)cap &&
-            os_map_file_ro(file, PROFILE_MAX_BYTES, &text, &len) != -ENOENT) {
-            if (text)
-                os_unmap((void *)text, len);
-            return 0;
-        }
-        dir += n + (dir[n] == ':');
-    }
-    return -1;
-}
-
 static void load_profile(void)
 {
     char file[HY_PATH_MAX];
     const char *name = hy_config.set.profile;
 
-    if (strchr(name, '/')) {
-        (void)snprintf(file, sizeof(file), "%s", name);
-    } else if (find_in_path(name, file, sizeof(file))) {
-        settings_error("HYBRID_PROFILE=%s: there is no such .ini file in %s; going on without a "
-                       "profile", quoted(name), hy_config.set.profile_path);
+    if (profile_locate(&hy_config.set, file, sizeof(file))) {
+        if (strchr(name, '/'))
+            settings_error("HYBRID_PROFILE=%s: there is no such file; going on without a profile",
+                           quoted(name));
+        else
+            settings_error("HYBRID_PROFILE=%s: there is no such .ini file in %s; going on without "
+                           "a profile", quoted(name), hy_config.set.profile_path);
         return;
     }
-    if (read_profile(file, true))
+    if (read_profile(file))
         return;
     describe_self();
     switch (profile_matches(&hy_config.profile, &self.who)) {

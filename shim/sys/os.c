@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "sys/raw.h"
 
@@ -185,6 +186,11 @@ static int fd_stat(int fd, struct stat *st)
     int r = fstat(fd, st) == 0 ? 0 : -errno;
     errno = saved;
     return r;
+}
+
+bool os_file_exists(const char *path)
+{
+    return raw4(SYS_faccessat, AT_FDCWD, path, F_OK, 0) == 0;
 }
 
 int os_file_id(int fd, struct os_file_id *ret)

@@ -69,6 +69,7 @@ int os_temp_file(const char *dir, uint64_t bytes, int *ret_fd);
  * group-shared) or writable for others than `mode` says: -EPERM. */
 int os_map_shared_file(const char *path, size_t bytes, unsigned mode, void **ret_base,
                        bool *ret_created);
+bool os_file_exists(const char *path);
 void os_close(int fd);
 /* Which file a descriptor is, to notice that the program closed it. */
 struct os_file_id {

@@ -12,14 +12,14 @@ SOURCE = r'''
 struct node { int value; struct node *next; };
 static struct node *head;
 int total;
-int add(int v) { struct node *n = malloc(sizeof *n); n->value = v; n->next = head; head = n; total += v; return total; }
-void *thread(void *arg) { char *p = strdup(arg); add((int)strlen(p)); free(p); return NULL; }
+int note_value(int v) { struct node *n = malloc(sizeof *n); n->value = v; n->next = head; head = n; total += v; return total; }
+void *thread(void *arg) { char *p = strdup(arg); note_value((int)strlen(p)); free(p); return NULL; }
 int main(int argc, char **argv)
 {
     for (int i = 1; i <= 10; i++)
-        add(i * i);
+        note_value(i * i);
     pthread_t t;
-    pthread_create(&t, NULL, thread, "seven c");
+    pthread_create(&t, NULL, worker, "seven c");
     pthread_join(t, NULL);
     printf("total %d\n", total);
     fflush(stdout);
@@ -51,7 +51,7 @@ def session(ctx, commands, *args):
 
 
 def run(ctx):
-    session(ctx, ['break add if v == 49', 'run', 'bt', 'print total', 'print head->value', 'print *head->next', 'print add(1000)',
-                  'watch total', 'continue', 'continue', 'delete', 'break thread', 'continue', 'print (char *)arg', 'finish',
+    session(ctx, ['break note_value if v == 49', 'run', 'bt', 'print total', 'print head->value', 'print *head->next', 'print note_value(1000)',
+                  'watch total', 'continue', 'continue', 'delete', 'break worker', 'continue', 'print (char *)arg', 'finish',
                   'print (int)strlen("call")', 'delete', 'continue'])
     session(ctx, ['run', 'bt 1', 'print total', 'info registers rip', 'kill'], 'crash')
