@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Where the profile is that HYBRID_PROFILE names. */
+#ifndef HYBRID_SERVICE_PROFILE_FILE_H
+#define HYBRID_SERVICE_PROFILE_FILE_H
+
+#include "decide/options.h"
+
+/* A name with a slash is a file; any other is looked for as NAME.ini in the
+ * directories of HYBRID_PROFILE_PATH. 0, or -ENOENT when there is none. A file
+ * that is there may still be unreadable. */
+int profile_locate(const struct hy_settings *s, char *path, size_t cap);
+
+#endif
