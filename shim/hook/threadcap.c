@@ -7,5 +7,6 @@
 HY_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
                              void *arg)
 {
+    runtime_before_thread();
     return next_pthread_create()(thread, attr, start, arg);
 }

@@ -145,6 +145,12 @@ void control_poke(void)
         start_once();
 }
 
+void runtime_before_thread(void)
+{
+    if (runtime_state() == HY_WATCH)
+        watch_look();
+}
+
 /* A fork in the middle of loading would leave the child half a loader: wait for
  * its end, but not for ever, as the forking thread may hold the loader's lock. */
 void control_prefork(void)

@@ -50,8 +50,12 @@ extern const struct alloc_ops steer_ops;      /* steer.c */
 extern const struct alloc_ops steer_site_ops; /* steer.c: small sites of a profile */
 extern const struct alloc_ops steer_next_ops; /* steer_next.c: DRAM from the next allocator */
 void runtime_set_ops(const struct alloc_ops *ops);
-/* Growth by other ways than malloc (mappings of the program). */
+/* Growth by mappings of the program. Only counted: an allocator of the program
+ * may be making the call with its locks held, and starting our thread allocates. */
 void watch_note(size_t bytes);
+/* Act on it; from malloc's hooks, and from pthread_create's for programs with an
+ * allocator of their own. */
+void watch_look(void);
 /* DRAM use by measurement, for steer_next_ops. */
 void steer_next_measure(void);
 

@@ -29,6 +29,8 @@ static inline const struct alloc_ops *runtime_ops(void)
 enum hy_state runtime_state(void);
 const char *runtime_state_name(enum hy_state s);
 
+/* Before the program makes a thread. */
+void runtime_before_thread(void);
 /* As the libc's functions of the same names. */
 void *runtime_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
 int runtime_munmap(void *addr, size_t len);

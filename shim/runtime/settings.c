@@ -107,8 +107,8 @@ static int read_profile(const char *file)
     size_t len;
     int e = os_map_file_ro(file, PROFILE_MAX_BYTES, &text, &len);
     if (e) {
-        settings_error("profile %s cannot be read (%s); going on without it", quoted(file),
-                       os_error_name(e));
+        settings_error("HYBRID_PROFILE: %s cannot be read (%s); going on without a profile",
+                       quoted(file), os_error_name(e));
         return e;
     }
     hy_config.profile.sites = profile_sites;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Before the heaps: the next allocator serves, and a count of bytes tells when
- * a look at the resident set is due. A process that never grows pays a
+ * a look at the resident set is due (files do not count: libraries are no data). A process that never grows pays a
  * subtraction for each allocation. */
 #include "base/guard.h"
 #include "runtime/internal.h"
@@ -15,24 +15,31 @@ static uint64_t counted, next_look;
  * were allocated: look again only then. */
 static HY_COLD void look(uint64_t now)
 {
-    uint64_t rss = os_rss_bytes();
-    if (rss >= hy_config.set.start)
+    uint64_t anon = os_anon_bytes();
+    if (anon >= hy_config.set.start)
         control_engage();
     else
-        __atomic_store_n(&next_look, now + (hy_config.set.start - rss) / 2 + STEP,
+        __atomic_store_n(&next_look, now + (hy_config.set.start - anon) / 2 + STEP,
                          __ATOMIC_RELAXED);
+}
+
+void watch_look(void)
+{
+    uint64_t now = __atomic_load_n(&counted, __ATOMIC_RELAXED);
+    if (now >= __atomic_load_n(&next_look, __ATOMIC_RELAXED) && !hy_guarded() &&
+        runtime_state() == HY_WATCH)
+        look(now);
 }
 
 static HY_COLD void step(void)
 {
     uint64_t bytes = (uint64_t)(STEP - left);
     left = STEP;
-    uint64_t now = __atomic_add_fetch(&counted, bytes, __ATOMIC_RELAXED);
-    if (now >= __atomic_load_n(&next_look, __ATOMIC_RELAXED) && !hy_guarded() &&
-        runtime_state() == HY_WATCH)
-        look(now);
+    __atomic_add_fetch(&counted, bytes, __ATOMIC_RELAXED);
+    watch_look();
 }
 
+/* Call only where no lock of an allocator can be held: it may start a thread. */
 static inline void note(size_t n)
 {
     if (HY_UNLIKELY((left -= (int64_t)HY_MIN(n, (size_t)1 << 40)) < 0))
@@ -42,7 +49,7 @@ static inline void note(size_t n)
 void watch_note(size_t bytes)
 {
     if (runtime_state() == HY_WATCH)
-        note(bytes);
+        __atomic_add_fetch(&counted, HY_MIN(bytes, (size_t)1 << 40), __ATOMIC_RELAXED);
 }
 
 static void *watch_malloc(size_t n)

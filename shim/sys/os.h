@@ -42,6 +42,8 @@ bool os_has_foreign_mempolicy(void);
 uint64_t os_address_limit(void);
 /* Resident set of this process in bytes, 0 if /proc does not tell. */
 uint64_t os_rss_bytes(void);
+/* Of it, what belongs to no file: heaps, stacks, written data. */
+uint64_t os_anon_bytes(void);
 /* Address space of this process in bytes, 0 if /proc does not tell. */
 uint64_t os_vm_bytes(void);
 

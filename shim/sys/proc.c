@@ -29,30 +29,42 @@ static bool take_number(const char **p, uint64_t *ret)
     return true;
 }
 
-/* Page `field` (0: address space, 1: resident) of /proc/self/statm in bytes. */
-static uint64_t statm_bytes(int field)
+/* Fields of /proc/self/statm, in bytes. */
+enum statm_field { STATM_SIZE, STATM_RESIDENT, STATM_SHARED, STATM_FIELDS };
+
+static bool read_statm(uint64_t bytes[STATM_FIELDS])
 {
     char buf[128];
     size_t len;
-    uint64_t v = 0;
     const char *p = buf;
     if (os_read_file("/proc/self/statm", buf, sizeof(buf), &len) != 0)
-        return 0;
-    for (int i = 0; i <= field; i++) {
-        if (!take_number(&p, &v))
-            return 0;
+        return false;
+    for (int i = 0; i < STATM_FIELDS; i++) {
+        if (!take_number(&p, &bytes[i]))
+            return false;
+        bytes[i] *= getauxval(AT_PAGESZ);
     }
-    return v * getauxval(AT_PAGESZ);
+    return true;
 }
 
 uint64_t os_rss_bytes(void)
 {
-    return statm_bytes(1);
+    uint64_t bytes[STATM_FIELDS];
+    return read_statm(bytes) ? bytes[STATM_RESIDENT] : 0;
+}
+
+uint64_t os_anon_bytes(void)
+{
+    uint64_t bytes[STATM_FIELDS];
+    if (!read_statm(bytes) || bytes[STATM_RESIDENT] < bytes[STATM_SHARED])
+        return 0;
+    return bytes[STATM_RESIDENT] - bytes[STATM_SHARED];
 }
 
 uint64_t os_vm_bytes(void)
 {
-    return statm_bytes(0);
+    uint64_t bytes[STATM_FIELDS];
+    return read_statm(bytes) ? bytes[STATM_SIZE] : 0;
 }
 
 struct stat_line {

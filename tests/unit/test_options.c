@@ -100,7 +100,7 @@ static void test_defaults(void **state)
     assert_string_equal(s.profile, "");
     assert_string_equal(s.registry, "auto");
     assert_string_equal(s.stats, "0");
-    assert_int_equal(s.start, 16 * HY_MIB);
+    assert_int_equal(s.start, 6 * HY_MIB);
     assert_int_equal(s.mmap_min, HY_MIB);
     assert_int_equal(s.sites, HY_AUTO);
     assert_int_equal(s.site_min, 64 * HY_KIB);

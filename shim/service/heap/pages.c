@@ -14,8 +14,8 @@
 #define CHUNK_GRANULES 64u      /* 4 MiB a time from the supplier */
 /* How much may lie dirty: a base and a part of what is live; plus what turned
  * out to be given back too early, up to a bound, forgotten by and by. */
-#define DIRTY_BASE (4 * HY_MIB)
-#define DIRTY_SHARE 16
+#define DIRTY_BASE (1 * HY_MIB)
+#define DIRTY_SHARE 32
 #define REGRET_BASE (64 * HY_MIB)
 #define REGRET_SHARE 2
 

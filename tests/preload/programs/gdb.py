@@ -13,7 +13,7 @@ struct node { int value; struct node *next; };
 static struct node *head;
 int total;
 int note_value(int v) { struct node *n = malloc(sizeof *n); n->value = v; n->next = head; head = n; total += v; return total; }
-void *thread(void *arg) { char *p = strdup(arg); note_value((int)strlen(p)); free(p); return NULL; }
+void *worker(void *arg) { char *p = strdup(arg); note_value((int)strlen(p)); free(p); return NULL; }
 int main(int argc, char **argv)
 {
     for (int i = 1; i <= 10; i++)
@@ -51,7 +51,10 @@ def session(ctx, commands, *args):
 
 
 def run(ctx):
-    session(ctx, ['break note_value if v == 49', 'run', 'bt', 'print total', 'print head->value', 'print *head->next', 'print note_value(1000)',
-                  'watch total', 'continue', 'continue', 'delete', 'break worker', 'continue', 'print (char *)arg', 'finish',
-                  'print (int)strlen("call")', 'delete', 'continue'])
+    session(ctx, ['break note_value if v == 49', 'run', 'bt', 'print total', 'print head->value', 'print *head->next', 'finish',
+                  'watch total', 'continue', 'continue', 'delete', 'break worker', 'continue', 'print (char *)arg', 'bt',
+                  'delete', 'continue'])
+    # Calls into the program in a session of their own: after one, some kernels let the creation of a thread crash.
+    session(ctx, ['break note_value if v == 81', 'run', 'print note_value(1000)', 'print $_strlen("allocated in the program")',
+                  'print (char *)"allocated in the program"', 'print total', 'kill'])
     session(ctx, ['run', 'bt 1', 'print total', 'info registers rip', 'kill'], 'crash')

@@ -56,4 +56,5 @@ def run(ctx):
         text = f.read()
     verdicts = re.findall(r'PASSED|FAILED|^Success=\d|^\d+ tests with.*$|Found \d+ errors', text, re.M)
     ctx.check('Success=1' in verdicts and 'PASSED' in verdicts and 'FAILED' not in verdicts, f'HPCC verdicts: {verdicts}')
-    ctx.record('verdicts', '\n'.join(verdicts))
+    # How often each test is repeated depends on its speed.
+    ctx.record('verdicts', ' '.join(sorted(set(verdicts))))
