@@ -80,6 +80,17 @@ static size_t kind_overhead(void)
     return arenas * ARENA_BYTES;
 }
 
+/* What is taken is never unmapped. Under RLIMIT_AS a part of the allowance stays
+ * for what gives it back: thread stacks, libraries, the next allocator. */
+static bool leaves_address_space(size_t bytes)
+{
+    uint64_t limit = os_address_limit();
+    if (limit == UINT64_MAX)
+        return true;
+    uint64_t keep = HY_MAX(limit / 4, 64 * HY_MIB);
+    return os_vm_bytes() + bytes + keep <= limit;
+}
+
 /* Segments double, so that few kinds are needed (memkind's arenas are limited),
  * and no more than twice what is used is ever accessible. */
 static bool open_segment(struct tier_supply *s, size_t bytes)
@@ -92,7 +103,9 @@ static bool open_segment(struct tier_supply *s, size_t bytes)
         return false;
 
     char *base = s->base + s->opened;
-    if (os_commit(base, want) && os_commit(base, want = least)) /* RLIMIT_AS */
+    if (!leaves_address_space(want) && !leaves_address_space(want = least))
+        return false;
+    if (os_commit(base, want) && os_commit(base, want = least))
         return false;
     if (s->backing.nodes)
         (void)os_prefer_nodes(base, want, s->backing.nodes);
