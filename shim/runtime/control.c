@@ -119,7 +119,7 @@ static void start_once(void)
 
 void control_engage(void)
 {
-    if (runtime_set_state(HY_ENGAGING) != HY_WATCH)
+    if (!runtime_change_state(HY_WATCH, HY_ENGAGING))
         return;
     start_once();
     if (!control_running())

@@ -68,9 +68,11 @@ enum hy_state runtime_state(void)
     return (enum hy_state)__atomic_load_n(&state, __ATOMIC_ACQUIRE);
 }
 
-enum hy_state runtime_set_state(enum hy_state s)
+bool runtime_change_state(enum hy_state from, enum hy_state to)
 {
-    return (enum hy_state)__atomic_exchange_n(&state, (uint8_t)s, __ATOMIC_ACQ_REL);
+    uint8_t expected = (uint8_t)from;
+    return __atomic_compare_exchange_n(&state, &expected, (uint8_t)to, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_ACQUIRE);
 }
 
 const char *runtime_state_name(enum hy_state s)
@@ -82,8 +84,12 @@ const char *runtime_state_name(enum hy_state s)
 
 void runtime_go_passive(const char *why)
 {
+    enum hy_state now = runtime_state();
     (void)snprintf(hy_machine.why, sizeof(hy_machine.why), "%s", why);
-    runtime_set_state(HY_PASSIVE);
+    while (now < HY_STEERING && !runtime_change_state(now, HY_PASSIVE))
+        now = runtime_state();
+    if (now >= HY_STEERING)
+        return; /* blocks of the heaps may be about, or the program has ended */
     runtime_set_ops(next_alloc());
     log_info("passive: %s", why);
 }
@@ -280,7 +286,10 @@ void engage_now(void)
     log_info("placing memory: PM is %s; DRAM for this process %llu MiB", hy_machine.why,
              (unsigned long long)(hy_amount_bytes(hy_config.set.dram, hy_machine.dram_bytes) >>
                                   20));
-    runtime_set_state(HY_STEERING);
+    if (!runtime_change_state(runtime_state() == HY_BOOT ? HY_BOOT : HY_ENGAGING, HY_STEERING)) {
+        hy_guard_leave(); /* the program has ended meanwhile */
+        return;
+    }
     runtime_set_ops(hy_config.set.dram_allocator == HY_DRAM_NEXT ? &steer_next_ops
                     : sites_small                                ? &steer_site_ops
                                                                  : &steer_ops);
@@ -331,7 +340,7 @@ __attribute__((constructor)) static void begin(void)
             if (hy_config.set.start == 0) {
                 engage_now();
             } else {
-                runtime_set_state(HY_WATCH);
+                (void)runtime_change_state(HY_BOOT, HY_WATCH);
                 runtime_set_ops(&watch_ops);
             }
         }
@@ -344,9 +353,9 @@ __attribute__((destructor)) static void end(void)
     int saved = errno;
     if (!env_is_secure())
         report_at_exit();
-    if (runtime_state() == HY_STEERING) {
+    if (runtime_change_state(HY_STEERING, HY_ENDED))
         policy_leave();
-        runtime_set_state(HY_ENDED);
-    }
+    else if (!runtime_change_state(HY_WATCH, HY_ENDED))
+        (void)runtime_change_state(HY_ENGAGING, HY_ENDED);
     errno = saved;
 }

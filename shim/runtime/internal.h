@@ -38,9 +38,12 @@ struct runtime_machine {
 };
 extern struct runtime_machine hy_machine;
 
-enum hy_state runtime_set_state(enum hy_state s);
+/* From one state to another; false when the state was not `from` (another thread
+ * was first): then nothing changed. */
+bool runtime_change_state(enum hy_state from, enum hy_state to);
 /* Make the heaps and go to STEERING, or to PASSIVE with a reason. */
 void engage_now(void);
+/* From whatever state before STEERING. */
 void runtime_go_passive(const char *why);
 
 /* --- the tables of allocation functions ---------------------------------------- */

@@ -16,7 +16,8 @@
  *   WATCH     the next allocator serves; growth is watched (HYBRID_START)
  *   ENGAGING  the control thread loads memkind and makes the heaps
  *   STEERING  the heaps serve
- *   ENDED     our destructor has run; the heaps go on serving */
+ *   ENDED     our destructor has run; whoever served goes on serving
+ * Every change is a compare-and-exchange: several threads may see growth. */
 enum hy_state { HY_BOOT, HY_PASSIVE, HY_WATCH, HY_ENGAGING, HY_STEERING, HY_ENDED };
 
 extern const struct alloc_ops *hy_ops; /* never NULL; read with runtime_ops() */

@@ -138,7 +138,7 @@ def unavailable(ctx):
         try_it(ctx, {'HYBRID_STATS': report}, f'STATS={report.replace(ctx.dir, "")}', argv=grow, names='HYBRID_STATS')
     try_it(ctx, dict(now, HYBRID_PM='emulated:1048576T'), 'PM larger than any address space', argv=grow, want=range(0, 2))
     try_it(ctx, dict(now, HYBRID_PM='emulated', HYBRID_DRAM='0', HYBRID_POLICY='dram'), 'no DRAM', argv=grow, want=range(0, 2))
-    try_it(ctx, dict(now, HYBRID_PM='emulated', HYBRID_MMAP_MIN='4096', HYBRID_SITES='on', HYBRID_SITE_MIN='0', HYBRID_SITE_SAMPLE='1K',
+    try_it(ctx, dict(now, HYBRID_PM='emulated', HYBRID_MMAP_MIN='4096', HYBRID_SITES='on', HYBRID_SITE_MIN='32K', HYBRID_SITE_SAMPLE='1K',
                      HYBRID_STATS=ctx.path('report')), 'every limit at its lowest', argv=grow, want=0, limit=60)
     try_it(ctx, dict(now, HYBRID_PM='emulated', HYBRID_START='1024T', HYBRID_MMAP_MIN='1024T', HYBRID_DRAM='1024T'), 'limits at their highest',
            argv=grow, want=range(0, 2))

@@ -114,7 +114,7 @@ class Table(Case):
                    "dram-shared": "50%", "dram-allocator": "next", "profile": "none",
                    "profile-path": "/nowhere", "registry": "none", "stats": "0", "verbose": "0",
                    "strict": "0", "start": "1M", "mmap-min": "2M", "sites": "off",
-                   "site-min": "4K", "site-sample": "1M"}
+                   "site-min": "40K", "site-sample": "1M"}
         for o in json.loads(ctl("options", "--json").stdout):
             name = o["env"][len("HYBRID_"):].lower().replace("_", "-")
             value = example.get(name, o["default"])

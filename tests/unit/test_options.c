@@ -426,7 +426,7 @@ static void test_cross_checks(void **state)
     assert_int_equal(CHECK(&h, {"HYBRID_POLICY", "off"}, {"HYBRID_CLASS", "cpu"}), 1);
     assert_has(h.all, "HYBRID_CLASS has no effect with HYBRID_POLICY=off");
     assert_int_equal(CHECK(&h, {"HYBRID_REGISTRY", "none"}, {"HYBRID_DRAM_SHARED", "1G"}), 1);
-    assert_int_equal(CHECK(&h, {"HYBRID_SITES", "off"}, {"HYBRID_SITE_MIN", "1K"}), 1);
+    assert_int_equal(CHECK(&h, {"HYBRID_SITES", "off"}, {"HYBRID_SITE_MIN", "32K"}), 1);
     /* hints are not counted: STRICT must not end a program for them */
     assert_int_equal(CHECK(&h, {"HYBRID_STRICT", "1"}, {"HYBRID_START", "1M"}), 0);
     assert_int_equal(h.n, 1);
