@@ -7,19 +7,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HY_LIKELY(x) __builtin_expect(!!(x), 1)
+#define HY_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define HY_UNLIKELY(x) __builtin_expect(!!(x), 0)
-#define HY_COLD __attribute__((noinline, cold))
+#define HY_COLD        __attribute__((noinline, cold))
 /* The shared object hides everything; only hooks carry this mark. */
 #define HY_EXPORT __attribute__((visibility("default")))
 
 #define HY_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-#define HY_MIN(a, b) ((a) < (b) ? (a) : (b))
-#define HY_MAX(a, b) ((a) > (b) ? (a) : (b))
+#define HY_MIN(a, b)     ((a) < (b) ? (a) : (b))
+#define HY_MAX(a, b)     ((a) > (b) ? (a) : (b))
 
-#define HY_KIB ((uint64_t)1 << 10)
-#define HY_MIB ((uint64_t)1 << 20)
-#define HY_GIB ((uint64_t)1 << 30)
+#define HY_KIB  ((uint64_t)1 << 10)
+#define HY_MIB  ((uint64_t)1 << 20)
+#define HY_GIB  ((uint64_t)1 << 30)
 #define HY_PAGE ((size_t)4096)
 
 static inline size_t hy_align_up(size_t n, size_t a)

@@ -22,8 +22,8 @@ struct hy_amount {
 
 struct hy_pm_spec {
     enum hy_pm_kind kind;
-    uint64_t nodes; /* HY_PM_NODE: bit i = node i */
-    uint64_t bytes; /* HY_PM_EMULATED: capacity, 0 = as large as DRAM */
+    uint64_t nodes;        /* HY_PM_NODE: bit i = node i */
+    uint64_t bytes;        /* HY_PM_EMULATED: capacity, 0 = as large as DRAM */
     char dir[HY_PATH_MAX]; /* HY_PM_FILE */
 };
 
@@ -48,11 +48,11 @@ struct hy_settings {
     char profile_path[HY_PATH_MAX]; /* directories, ':' between them */
     char registry[HY_PATH_MAX];     /* "auto", "none" or a path */
     char stats[HY_PATH_MAX];        /* "0", "1" or a file (%p = pid) */
-    uint64_t start;       /* resident bytes from which steering starts; 0: at once */
-    uint64_t mmap_min;    /* smallest program mmap that is steered */
-    enum hy_tristate sites; /* call-site accounting */
-    uint64_t site_min;    /* every allocation of at least this is unwound */
-    uint64_t site_sample; /* mean bytes between unwound smaller ones */
+    uint64_t start;                 /* resident bytes from which steering starts; 0: at once */
+    uint64_t mmap_min;              /* smallest program mmap that is steered */
+    enum hy_tristate sites;         /* call-site accounting */
+    uint64_t site_min;              /* every allocation of at least this is unwound */
+    uint64_t site_sample;           /* mean bytes between unwound smaller ones */
     int verbose;
     bool strict;
     enum hy_source source[OPT_COUNT];

@@ -69,8 +69,7 @@ static uint64_t free_dram(const struct place_machine *m)
     return sub_sat(m->dram_budget, used);
 }
 
-struct place_decision placement_decide(const struct place_machine *m, unsigned self,
-                                       uint64_t bytes)
+struct place_decision placement_decide(const struct place_machine *m, unsigned self, uint64_t bytes)
 {
     struct place_decision d = {.tier = HY_PM, .wish_bytes = 0};
     int rank = self < n_apps(m) ? rank_of(m->app[self].cls) : 0;

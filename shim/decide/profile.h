@@ -8,11 +8,11 @@
 #include "base/types.h"
 #include "decide/options.h"
 
-#define PROFILE_MAX_BYTES ((size_t)8 << 20)
-#define PROFILE_MAX_SITES 1024
-#define PROFILE_MAX_FRAMES 8
+#define PROFILE_MAX_BYTES    ((size_t)8 << 20)
+#define PROFILE_MAX_SITES    1024
+#define PROFILE_MAX_FRAMES   8
 #define PROFILE_MAX_MESSAGES 8
-#define BUILD_ID_MAX 20
+#define BUILD_ID_MAX         20
 
 struct hy_frame {
     uint8_t build_id[BUILD_ID_MAX]; /* zero-padded */
@@ -20,7 +20,7 @@ struct hy_frame {
 };
 
 struct profile_site {
-    char name[32]; /* section name after "site " */
+    char name[32];                              /* section name after "site " */
     struct hy_frame frames[PROFILE_MAX_FRAMES]; /* leaf (caller of malloc) first */
     uint8_t n_frames;
     bool has_tier;
@@ -30,18 +30,21 @@ struct profile_site {
 
 struct profile {
     /* [app]: how it is recognised; empty = not asked */
-    char exe[256];      /* base name of the executable */
-    char path[1024];    /* shell pattern of its path (text_glob) */
+    char exe[256];   /* base name of the executable */
+    char path[1024]; /* shell pattern of its path (text_glob) */
     uint8_t build_id[BUILD_ID_MAX];
     uint8_t build_id_len;
-    char args[512];     /* shell pattern of the arguments, joined by spaces */
+    char args[512]; /* shell pattern of the arguments, joined by spaces */
     /* what is known of it */
     enum hy_class cls;
-    double slowdown;    /* run time on PM / on DRAM, 0 = not known */
+    double slowdown;     /* run time on PM / on DRAM, 0 = not known */
     int write_intensive; /* -1 not known, 0, 1 */
-    uint64_t footprint; /* bytes, 0 = not known */
+    uint64_t footprint;  /* bytes, 0 = not known */
     /* options set by [options], key -> text; applied below the environment */
-    struct { enum hy_opt_id id; char value[256]; } option[OPT_COUNT];
+    struct {
+        enum hy_opt_id id;
+        char value[256];
+    } option[OPT_COUNT];
     unsigned n_options;
     struct profile_site *sites; /* caller-provided array of PROFILE_MAX_SITES, or
                                  * NULL: sites are not wanted and pass unseen */

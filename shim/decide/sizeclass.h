@@ -8,7 +8,7 @@
 #include "base/types.h"
 
 #define SIZECLASS_COUNT 72u
-#define SIZECLASS_MAX ((size_t)32768) /* largest size that has a class */
+#define SIZECLASS_MAX   ((size_t)32768) /* largest size that has a class */
 
 /* Block size of each class, in bytes. */
 extern const uint16_t sizeclass_bytes[SIZECLASS_COUNT];

@@ -13,15 +13,15 @@
 #include "sys/log.h"
 #include "sys/os.h"
 
-#define TICK_NS 1000000000ull
-#define LOOKS_A_TICK 5           /* whether the program's last thread has gone */
-#define LAST_LOOK_NS 10000000ull /* the same, once main has */
-#define STACK_BYTES ((size_t)1 << 20)
-#define DECAY_BYTES ((size_t)256 << 20)   /* given back a tick at most */
+#define TICK_NS       1000000000ull
+#define LOOKS_A_TICK  5           /* whether the program's last thread has gone */
+#define LAST_LOOK_NS  10000000ull /* the same, once main has */
+#define STACK_BYTES   ((size_t)1 << 20)
+#define DECAY_BYTES   ((size_t)256 << 20) /* given back a tick at most */
 #define MEASURE_PAGES ((size_t)128 << 10) /* looked at a tick at most */
 /* A process that engaged in its constructor gets the thread only when it has
  * lived so long or grown so large. */
-#define LATE_NS 1000000000ull
+#define LATE_NS    1000000000ull
 #define LATE_BYTES (16 * HY_MIB)
 #define POKE_EVERY 16 /* slow allocations between two looks at the clock */
 

@@ -148,8 +148,7 @@ static int find_pm(void)
     case HY_PM_AUTO:
         return mask ? use_nodes(mask, topo_why_text(why)) : -ENODEV;
     case HY_PM_NODE:
-        m->dram_bytes =
-            topology_bytes(&m->topo, topology_dram_mask(&m->topo, spec->nodes), false);
+        m->dram_bytes = topology_bytes(&m->topo, topology_dram_mask(&m->topo, spec->nodes), false);
         if (!m->dram_bytes)
             m->dram_bytes = topology_bytes(&m->topo, spec->nodes, false);
         return use_nodes(spec->nodes, "nodes named by HYBRID_PM");
@@ -247,7 +246,8 @@ static void make_sites(void)
         sites_steer(p->sites, p->n_sites, &unmatched);
         if (unmatched)
             log_info("profile: %u of %u call sites are of modules that are not loaded, or of "
-                     "another build", unmatched, p->n_sites);
+                     "another build",
+                     unmatched, p->n_sites);
         for (unsigned i = 0; i < p->n_sites; i++)
             sites_small |= p->sites[i].has_tier && p->sites[i].min_size < s->site_min;
     }
@@ -283,9 +283,9 @@ void engage_now(void)
     make_sites();
     dl_drop_clean_pages(objects);
     (void)atexit(before_memkind_ends);
-    log_info("placing memory: PM is %s; DRAM for this process %llu MiB", hy_machine.why,
-             (unsigned long long)(hy_amount_bytes(hy_config.set.dram, hy_machine.dram_bytes) >>
-                                  20));
+    log_info(
+        "placing memory: PM is %s; DRAM for this process %llu MiB", hy_machine.why,
+        (unsigned long long)(hy_amount_bytes(hy_config.set.dram, hy_machine.dram_bytes) >> 20));
     if (!runtime_change_state(runtime_state() == HY_BOOT ? HY_BOOT : HY_ENGAGING, HY_STEERING)) {
         hy_guard_leave(); /* the program has ended meanwhile */
         return;

@@ -30,11 +30,11 @@ enum hy_class settings_class(void);
 
 struct runtime_machine {
     struct topology topo;
-    enum hy_pm_kind backend;   /* NODE, FILE or EMULATED once engaged; NONE before */
+    enum hy_pm_kind backend; /* NODE, FILE or EMULATED once engaged; NONE before */
     uint64_t pm_mask, dram_mask;
-    bool pin_dram;             /* PM nodes have CPUs: DRAM must be asked for as well */
+    bool pin_dram;                 /* PM nodes have CPUs: DRAM must be asked for as well */
     uint64_t dram_bytes, pm_bytes; /* capacities */
-    char why[128];             /* why passive, or how PM was found */
+    char why[128];                 /* why passive, or how PM was found */
 };
 extern struct runtime_machine hy_machine;
 

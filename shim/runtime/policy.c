@@ -25,14 +25,14 @@ static struct {
     uint64_t shared;    /* the budget of all */
     uint64_t wish, asked;
     uint32_t threads;
-    uint64_t unmet;   /* turned away for lack of shared DRAM, not yet wished for */
-    uint64_t wish_ns; /* of the last addition to the wish */
-    uint64_t refused_ns;      /* by whatever: no new claim for RETRY_NS */
+    uint64_t unmet;        /* turned away for lack of shared DRAM, not yet wished for */
+    uint64_t wish_ns;      /* of the last addition to the wish */
+    uint64_t refused_ns;   /* by whatever: no new claim for RETRY_NS */
     bool closed[HY_TIERS]; /* turned somebody away since it last had room */
     enum { REG_NOT_YET, REG_JOINED, REG_NONE } reg_state; /* written under lock */
     struct registry *reg;
     char reg_path[HY_PATH_MAX], reg_error[96];
-    struct registry_view view; /* under lock */
+    struct registry_view view;    /* under lock */
     struct place_machine machine; /* what was last read of all, and when */
     unsigned self;
     uint64_t machine_ns, read_cost_ns;
@@ -43,11 +43,11 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* What was read of all serves so long, and for 50 times as long as it took:
  * with many participants a look costs up to a millisecond. */
-#define MACHINE_AGE_NS 10000000ull
+#define MACHINE_AGE_NS    10000000ull
 #define MACHINE_AGE_READS 50
-#define RETRY_NS 1000000ull
-#define ALONE (UINT64_MAX / 2) /* claimed: without a registry, nobody need be asked */
-#define WISH_HOLD_NS (5ull * 1000000000) /* a wish outlives its last addition by this */
+#define RETRY_NS          1000000ull
+#define ALONE             (UINT64_MAX / 2) /* claimed: without a registry, nobody need be asked */
+#define WISH_HOLD_NS      (5ull * 1000000000) /* a wish outlives its last addition by this */
 
 static uint64_t get(const uint64_t *p)
 {
@@ -109,8 +109,8 @@ static void join_locked(void)
         return;
     }
     (void)snprintf(pol.reg_error, sizeof(pol.reg_error), "%s", registry_problem(e));
-    log_warn("registry %s cannot be used (%s); this process places memory on its own",
-             pol.reg_path, registry_problem(e));
+    log_warn("registry %s cannot be used (%s); this process places memory on its own", pol.reg_path,
+             registry_problem(e));
 }
 
 /* The machine as the registry shows it, at most so old; returns our place in
@@ -129,7 +129,8 @@ static unsigned read_machine_locked(uint64_t max_age_ns)
     pol.self = pol.machine.n_apps;
     for (unsigned i = 0; i < pol.machine.n_apps; i++) {
         const struct registry_entry *e = &pol.view.entry[i];
-        pol.machine.app[i] = (struct place_app){.cls = e->cls, .dram_bytes = e->dram_bytes,
+        pol.machine.app[i] = (struct place_app){.cls = e->cls,
+                                                .dram_bytes = e->dram_bytes,
                                                 .pm_bytes = e->pm_bytes,
                                                 .wish_bytes = e->wish_bytes};
         if (e->is_self)
@@ -312,7 +313,7 @@ void policy_tick(void)
     if (joined) {
         unsigned self = read_machine_locked(0), threads = os_thread_count();
         pol.threads = threads > 1 ? threads - 1 : threads; /* not the one that asks */
-        if (!registry_joined(pol.reg)) /* our slot was lost: take a new one */
+        if (!registry_joined(pol.reg))                     /* our slot was lost: take a new one */
             pol.reg_state = REG_NOT_YET;
         put(&pol.asked, placement_asked_of(&pol.machine, self));
         if (os_now_ns() - pol.wish_ns > WISH_HOLD_NS)

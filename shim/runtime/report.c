@@ -17,9 +17,9 @@
 #include "sys/os.h"
 
 #define REPORT_VERSION 1
-#define BUFFER_BYTES ((size_t)4 << 20)
-#define TEXT_SITES 10u
-#define JSON_SITES 1000u
+#define BUFFER_BYTES   ((size_t)4 << 20)
+#define TEXT_SITES     10u
+#define JSON_SITES     1000u
 
 /* Per tier: field, heading of the text table. Bytes, but for the counts. */
 #define TIER_FIELDS(X)                                                                             \
@@ -229,10 +229,13 @@ static void json_site(struct out *o, site_id id, bool first)
     char frame[160];
     if (!sites_get(id, &s))
         return;
-    add(o, "%s\n    {\"id\": \"%016" PRIx64 "\", \"count\": %" PRIu64 ", \"bytes\": %" PRIu64
-           ", \"live_count\": %" PRIu64 ", \"live_bytes\": %" PRIu64 ", \"tier\": %s, \"frames\": [",
+    add(o,
+        "%s\n    {\"id\": \"%016" PRIx64 "\", \"count\": %" PRIu64 ", \"bytes\": %" PRIu64
+        ", \"live_count\": %" PRIu64 ", \"live_bytes\": %" PRIu64 ", \"tier\": %s, \"frames\": [",
         first ? "" : ",", s.id_hash, s.count, s.bytes, s.live_count, s.live_bytes,
-        !s.has_tier ? "null" : s.tier == HY_PM ? "\"pm\"" : "\"dram\"");
+        !s.has_tier       ? "null"
+        : s.tier == HY_PM ? "\"pm\""
+                          : "\"dram\"");
     for (unsigned f = 0; f < s.n_frames; f++) {
         char id_text[BUILD_ID_MAX * 2 + 1];
         build_id_format(s.frames[f].build_id, BUILD_ID_MAX, id_text, sizeof(id_text));
@@ -284,9 +287,10 @@ static void print_json(const struct report *r, struct out *o)
     json_string(o, v->registry);
     add(o, ", \"joined\": %s, \"error\": ", v->in_registry ? "true" : "false");
     json_string(o, v->registry_error);
-    add(o, ", \"dram_shared\": %" PRIu64 ", \"claimed\": %" PRIu64 ", \"wish\": %" PRIu64
-           ", \"asked\": %" PRIu64 "},\n  \"forced_dram_bytes\": %" PRIu64
-           ",\n  \"file_private_bytes\": %" PRIu64 ",\n",
+    add(o,
+        ", \"dram_shared\": %" PRIu64 ", \"claimed\": %" PRIu64 ", \"wish\": %" PRIu64
+        ", \"asked\": %" PRIu64 "},\n  \"forced_dram_bytes\": %" PRIu64
+        ",\n  \"file_private_bytes\": %" PRIu64 ",\n",
         v->dram_shared, v->in_registry ? v->claimed : 0, v->wish, v->asked, v->forced_bytes,
         r->file_private);
     json_sites(o);

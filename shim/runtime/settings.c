@@ -131,7 +131,8 @@ static void load_profile(void)
                            quoted(name));
         else
             settings_error("HYBRID_PROFILE=%s: there is no such .ini file in %s; going on without "
-                           "a profile", quoted(name), hy_config.set.profile_path);
+                           "a profile",
+                           quoted(name), hy_config.set.profile_path);
         return;
     }
     if (read_profile(file))
@@ -144,7 +145,8 @@ static void load_profile(void)
         return;
     case PROFILE_OTHER_BUILD:
         log_warn("profile %s was made of another build of this program; its call sites are used "
-                 "only where they still fit", file);
+                 "only where they still fit",
+                 file);
         break;
     case PROFILE_FITS:
         break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Before the heaps: the next allocator serves, and a count of bytes tells when
- * a look at the resident set is due (files do not count: libraries are no data). A process that never grows pays a
- * subtraction for each allocation. */
+ * a look at the resident set is due (files do not count: libraries are no data). A process that
+ * never grows pays a subtraction for each allocation. */
 #include "base/guard.h"
 #include "runtime/internal.h"
 #include "sys/os.h"

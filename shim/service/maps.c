@@ -12,8 +12,8 @@ struct range {
     uintptr_t base;
     size_t len;
     uint64_t charged;
-    size_t scanned;     /* bytes measured in the pass under way */
-    uint64_t seen;      /* of them in memory */
+    size_t scanned; /* bytes measured in the pass under way */
+    uint64_t seen;  /* of them in memory */
     enum hy_tier tier;
 };
 

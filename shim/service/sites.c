@@ -48,7 +48,7 @@ struct steering {
     uint64_t leaf[LEAF_SET_SIZE];                /* hashes of leaf frames; 0: free */
 };
 
-static struct site table[SITE_MAX]; /* entry 0: other */
+static struct site table[SITE_MAX];   /* entry 0: other */
 static uint64_t index_of[INDEX_SIZE]; /* id_hash with the site in its low 16 bits; 0: free */
 static uint64_t seen[SEEN_SIZE];      /* hash of raw stack with the site in its low 16 bits */
 static uint32_t n_sites;              /* entries in use, without entry 0 */
@@ -86,8 +86,7 @@ static bool try_lock(void)
 {
     for (int i = 0; i < LOCK_SPINS; i++) {
         uint32_t none = 0;
-        if (__atomic_compare_exchange_n(&lock, &none, 1, false, __ATOMIC_ACQUIRE,
-                                        __ATOMIC_RELAXED))
+        if (__atomic_compare_exchange_n(&lock, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return true;
     }
     return false;
@@ -195,8 +194,8 @@ static bool is_loaded(const uint8_t *id, char *name, size_t cap)
 static bool frames_loaded(const struct profile_site *p)
 {
     for (unsigned i = 0; i < p->n_frames; i++) {
-        bool again = i > 0 && memcmp(p->frames[i].build_id, p->frames[i - 1].build_id,
-                                     BUILD_ID_MAX) == 0;
+        bool again =
+            i > 0 && memcmp(p->frames[i].build_id, p->frames[i - 1].build_id, BUILD_ID_MAX) == 0;
         if (!again && !is_loaded(p->frames[i].build_id, NULL, 0))
             return false;
     }

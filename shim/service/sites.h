@@ -10,7 +10,7 @@
 #include "base/types.h"
 #include "decide/profile.h"
 
-#define SITE_MAX 4096
+#define SITE_MAX    4096
 #define SITE_FRAMES PROFILE_MAX_FRAMES
 
 typedef uint16_t site_id; /* 0 = other / not known */
@@ -20,7 +20,7 @@ struct site_info {
     unsigned n_frames;
     struct hy_frame frames[SITE_FRAMES];
     uint64_t count, bytes, live_count, live_bytes; /* weighted by sampling */
-    enum hy_tier tier;                              /* asked by the profile */
+    enum hy_tier tier;                             /* asked by the profile */
     bool has_tier;
 };
 

@@ -10,11 +10,11 @@
 #include "sys/log.h"
 #include "sys/os.h"
 
-#define GRANULE ((size_t)1 << 16)
+#define GRANULE     ((size_t)1 << 16)
 #define SEGMENT_MIN (128 * HY_MIB)
 /* memkind makes 4 * CPUs arenas (a power of two) in every kind, each of which
  * takes 2 MiB of the range for itself; leave twice that. */
-#define ARENA_BYTES (2 * HY_MIB)
+#define ARENA_BYTES    (2 * HY_MIB)
 #define ARENAS_PER_CPU 4
 
 struct chunk {
@@ -28,10 +28,10 @@ struct tier_supply {
     size_t bytes;
     size_t opened; /* of the range, by segments */
     struct supply_backing backing;
-    memkind_t kind;  /* of the newest segment */
+    memkind_t kind; /* of the newest segment */
     char *seg_base;
     size_t seg_bytes;
-    int fd;          /* backing file, -1 not open */
+    int fd;                  /* backing file, -1 not open */
     struct os_file_id fd_id; /* the program may close our fd and reuse its number */
     bool dir_failed;
     struct chunk *chunk; /* all that was taken */
@@ -59,7 +59,8 @@ int supply_load(char *err, size_t err_cap)
     if (mk.create_fixed && mk.posix_memalign && mk.free)
         return 0;
     if (err_cap) {
-        static const char text[] = "libmemkind lacks memkind_create_fixed (1.13 or newer is needed)";
+        static const char text[] =
+            "libmemkind lacks memkind_create_fixed (1.13 or newer is needed)";
         size_t n = HY_MIN(sizeof(text) - 1, err_cap - 1);
         memcpy(err, text, n);
         err[n] = '\0';
@@ -256,14 +257,17 @@ uint64_t supply_private_bytes(enum hy_tier t)
 static void make_private(struct tier_supply *s, struct chunk *c, bool have_fd)
 {
     static bool told;
-    int e = have_fd ? os_map_fd_fixed(c->base, c->bytes, s->fd, (uint64_t)(c->base - s->base), false)
-                    : os_copy_to_anon(c->base, c->bytes);
+    int e = have_fd
+                ? os_map_fd_fixed(c->base, c->bytes, s->fd, (uint64_t)(c->base - s->base), false)
+                : os_copy_to_anon(c->base, c->bytes);
     if (e)
-        log_warn_once(&told, "fork: memory at %p stays shared with the child (%s)",
-                      (void *)c->base, os_error_name(e));
+        log_warn_once(&told, "fork: memory at %p stays shared with the child (%s)", (void *)c->base,
+                      os_error_name(e));
     else if (!have_fd && !os_single_threaded())
-        log_warn_once(&told, "fork: the program closed the file behind HYBRID_PM=file:%s; "
-                             "copied its pages while threads run", s->backing.dir);
+        log_warn_once(&told,
+                      "fork: the program closed the file behind HYBRID_PM=file:%s; "
+                      "copied its pages while threads run",
+                      s->backing.dir);
     c->shared = e != 0;
 }
 

@@ -82,7 +82,8 @@ struct each_ctx {
 static int each_object(struct dl_phdr_info *info, size_t size, void *arg)
 {
     struct each_ctx *c = arg;
-    struct dl_object o = {.bias = info->dlpi_addr, .start = UINTPTR_MAX,
+    struct dl_object o = {.bias = info->dlpi_addr,
+                          .start = UINTPTR_MAX,
                           .name = info->dlpi_name != NULL ? info->dlpi_name : ""};
     (void)size;
     for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -112,7 +113,7 @@ struct drop_ctx {
 };
 
 /* Text relocations live in otherwise clean pages: such an object is left alone. */
-static bool has_text_relocations(const struct dl_phdr_info *info, const ElfW(Phdr) *dynamic)
+static bool has_text_relocations(const struct dl_phdr_info *info, const ElfW(Phdr) * dynamic)
 {
     const ElfW(Dyn) *d = (const ElfW(Dyn) *)(info->dlpi_addr + dynamic->p_vaddr);
     for (; d->d_tag != DT_NULL; d++)

@@ -19,11 +19,11 @@ uintptr_t dl_object_base(const void *addr);
  * (_dl_find_object), so that malloc may ask. Pointers are good as long as the
  * object stays loaded: true of objects with a frame on the caller's stack. */
 struct dl_object {
-    uintptr_t bias;       /* address - bias = address in the ELF file */
-    uintptr_t start, end; /* mapped range; dl_find: of the segment if there are gaps */
-    const void *handle;   /* identity, for comparison only */
+    uintptr_t bias;           /* address - bias = address in the ELF file */
+    uintptr_t start, end;     /* mapped range; dl_find: of the segment if there are gaps */
+    const void *handle;       /* identity, for comparison only */
     const void *eh_frame_hdr; /* unwind tables (dl_find only), NULL if none */
-    const char *name;     /* path; "" for the main program */
+    const char *name;         /* path; "" for the main program */
 };
 int dl_find(const void *addr, struct dl_object *ret); /* 0 or -ENOENT */
 /* Mapped ranges of all objects, under the loader's lock: never from malloc. */

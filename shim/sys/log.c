@@ -14,7 +14,7 @@
 #define LINE_MAX_BYTES 512
 
 static struct {
-    bool known; /* log_init ran and fd 2 was open */
+    bool known;  /* log_init ran and fd 2 was open */
     bool closed; /* log_init ran and fd 2 was not open */
     dev_t dev;
     ino_t ino;
@@ -73,9 +73,9 @@ void log_drop_stderr(void)
 void log_text(const char *text, size_t len)
 {
     int saved = errno;
-    int fd = is_users_stderr(STDERR_FILENO)                            ? STDERR_FILENO
+    int fd = is_users_stderr(STDERR_FILENO)                      ? STDERR_FILENO
              : log_state.kept && is_users_stderr(log_state.kept) ? log_state.kept
-                                                                       : -1;
+                                                                 : -1;
     if (len > 0 && fd >= 0)
         (void)os_write_all(fd, text, len); /* nobody to tell */
     errno = saved;

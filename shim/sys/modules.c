@@ -10,9 +10,9 @@
 #include "sys/dl.h"
 #include "sys/os.h"
 
-#define SLOTS 512 /* power of two */
-#define PROBES 32
-#define WORDS (sizeof(struct module) / sizeof(uint64_t))
+#define SLOTS         512 /* power of two */
+#define PROBES        32
+#define WORDS         (sizeof(struct module) / sizeof(uint64_t))
 #define WITNESS_BYTES 24
 _Static_assert(sizeof(struct module) % sizeof(uint64_t) == 0, "copied by words");
 
@@ -102,7 +102,7 @@ static const uint8_t *find_note(const uint8_t *p, const uint8_t *end, uint32_t *
 }
 
 struct headers {
-    const ElfW(Phdr) *ph;
+    const ElfW(Phdr) * ph;
     size_t n;
 };
 
@@ -181,8 +181,7 @@ static void describe(const struct dl_object *o, struct module *ret)
     /* Only what lies in the range that the loader confirms is sure to be mapped:
      * in a module with gaps, the begin of the code must do. */
     uintptr_t witness = id != NULL ? (uintptr_t)id - 4 : hdr; /* from "GNU" on */
-    if (witness < o->start || o->end - o->start < WITNESS_BYTES ||
-        witness > o->end - WITNESS_BYTES)
+    if (witness < o->start || o->end - o->start < WITNESS_BYTES || witness > o->end - WITNESS_BYTES)
         witness = o->end - o->start < WITNESS_BYTES ? 0 : o->start;
     if (id != NULL) {
         memcpy(ret->id, id, len);

@@ -11,12 +11,12 @@
 #define MODULE_ID_BYTES 20
 
 struct module {
-    uintptr_t start, end; /* the range that addr was found in: all, or a segment */
-    uintptr_t bias;       /* address - bias = address in the ELF file */
-    uintptr_t handle;     /* the loader's, for comparison only */
-    uintptr_t witness;    /* 24 bytes within the range that tell a change of build, */
+    uintptr_t start, end;  /* the range that addr was found in: all, or a segment */
+    uintptr_t bias;        /* address - bias = address in the ELF file */
+    uintptr_t handle;      /* the loader's, for comparison only */
+    uintptr_t witness;     /* 24 bytes within the range that tell a change of build, */
     uint64_t witnessed[3]; /* and what they were; address 0: nothing there can tell */
-    uintptr_t low, high;  /* all its segments */
+    uintptr_t low, high;   /* all its segments */
     uintptr_t eh_frame_hdr;
     uint8_t id[MODULE_ID_BYTES]; /* build-id, zero-padded; or a hash of the path */
     uint32_t build_id_len;       /* 0: the module has no build-id */

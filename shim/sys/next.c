@@ -97,8 +97,8 @@ const struct alloc_ops *next_alloc(void)
 
 void next_trim(void)
 {
-    int (*trim)(size_t) = (int (*)(size_t))same_object("malloc_trim",
-                                                       dl_object_base((void *)hy_next.malloc));
+    int (*trim)(size_t) =
+        (int (*)(size_t))same_object("malloc_trim", dl_object_base((void *)hy_next.malloc));
     if (trim)
         (void)trim(0);
 }

@@ -26,7 +26,7 @@
 
 /* --- signals ------------------------------------------------------------ */
 
-#define SIGBIT(sig) (1ul << ((sig)-1))
+#define SIGBIT(sig)   (1ul << ((sig)-1))
 #define QUIET_SIGNALS (SIGBIT(SIGPIPE) | SIGBIT(SIGXFSZ) | SIGBIT(SIGTTOU))
 _Static_assert(sizeof(unsigned long) == 8, "one word holds the kernel's signal set");
 
@@ -382,7 +382,6 @@ int os_write_file_atomic(const char *path, const void *buf, size_t len)
         remove_name(tmp);
     return r;
 }
-
 
 int os_temp_file(const char *dir, uint64_t bytes, int *ret_fd)
 {

@@ -89,7 +89,7 @@ int os_list_dir(const char *path, void (*fn)(void *ctx, const char *name), void 
  * stack start (0 when the kernel does not tell). */
 struct os_proc_id {
     int32_t pid;
-    uint64_t start_time; /* clock ticks since boot, /proc/PID/stat field 22 */
+    uint64_t start_time;  /* clock ticks since boot, /proc/PID/stat field 22 */
     uint64_t stack_start; /* /proc/PID/stat field 28 */
 };
 int os_proc_self(struct os_proc_id *ret);
@@ -104,9 +104,9 @@ uint32_t os_uid(void);
 int os_gettid(void);
 int os_pid(void);
 void os_sleep_ns(uint64_t ns); /* whole time, signals or not */
-int os_cpu_count(void); /* configured CPUs, >= 1 */
+int os_cpu_count(void);        /* configured CPUs, >= 1 */
 bool os_single_threaded(void);
-bool os_main_ended(void); /* the main thread has left by pthread_exit */
+bool os_main_ended(void);       /* the main thread has left by pthread_exit */
 unsigned os_thread_count(void); /* of this process, ours included; 0 unknown */
 /* "ENOSPC" for -ENOSPC or ENOSPC; never NULL. */
 const char *os_error_name(int e);

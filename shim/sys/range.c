@@ -29,8 +29,8 @@
 #define BAND_HI ((uintptr_t)0x500000000000)
 #endif
 #define BAND_RANDOM ((uintptr_t)16 << 40) /* the first range starts within so much */
-#define BAND_GAP (2 * HY_MIB)
-#define TRIES 16
+#define BAND_GAP    (2 * HY_MIB)
+#define TRIES       16
 
 static uintptr_t band_next;
 

@@ -22,7 +22,7 @@ enum { SHIFT_TAG = 30, SHIFT_KIND = 28, SHIFT_CFA = 14, SHIFT_RBP = 1 };
 
 /* No frame is believed to be larger: a table that errs must not lead the walk
  * far away from the stack. */
-#define FRAME_MAX ((uintptr_t)1 << 20)
+#define FRAME_MAX      ((uintptr_t)1 << 20)
 #define OWN_FRAMES_MAX 32
 
 static uint64_t pack(uintptr_t pc, const struct cfi_rule *r)

@@ -188,7 +188,8 @@ void central_trim(enum hy_tier t)
 void central_init(void)
 {
     for (unsigned cls = 0; cls < SIZECLASS_COUNT; cls++) {
-        reciprocal[cls] = (uint32_t)(((1ull << 32) + sizeclass_bytes[cls] - 1) / sizeclass_bytes[cls]);
+        reciprocal[cls] =
+            (uint32_t)(((1ull << 32) + sizeclass_bytes[cls] - 1) / sizeclass_bytes[cls]);
         for (int t = 0; t < HY_TIERS; t++) {
             pthread_mutex_init(&central[t][cls].lock, NULL);
             central[t][cls].head = NO_GRANULE;

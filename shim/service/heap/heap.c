@@ -125,8 +125,11 @@ static void *alloc_run(size_t n, size_t align, const struct heap_want *w, bool *
     size_t len = room + (w->spare >> HEAP_GRANULE_SHIFT);
     size_t a = align <= HEAP_GRANULE ? 1 : align >> HEAP_GRANULE_SHIFT;
     enum hy_tier other = w->tier == HY_DRAM ? HY_PM : HY_DRAM;
-    struct { enum hy_tier t; bool force; size_t len; } attempt[] = {
-        {w->tier, false, len}, {other, false, len}, {HY_DRAM, true, room}};
+    struct {
+        enum hy_tier t;
+        bool force;
+        size_t len;
+    } attempt[] = {{w->tier, false, len}, {other, false, len}, {HY_DRAM, true, room}};
 
     for (unsigned k = 0; k < HY_ARRAY_SIZE(attempt); k++) {
         if (attempt[k].len + a > hy_hg.count[attempt[k].t])

@@ -17,12 +17,12 @@
 #include "decide/sizeclass.h"
 
 #define HEAP_GRANULE_SHIFT 16
-#define HEAP_GRANULE ((size_t)1 << HEAP_GRANULE_SHIFT)
+#define HEAP_GRANULE       ((size_t)1 << HEAP_GRANULE_SHIFT)
 /* Ranges are multiples of this many granules; the tables' rows for them are then
  * whole pages, whatever the size of a row. */
 #define HEAP_STEP_GRANULES 4096u
-#define HEAP_STEP (HEAP_STEP_GRANULES * HEAP_GRANULE)
-#define HEAP_BINS (HY_TIERS * SIZECLASS_COUNT)
+#define HEAP_STEP          (HEAP_STEP_GRANULES * HEAP_GRANULE)
+#define HEAP_BINS          (HY_TIERS * SIZECLASS_COUNT)
 
 /* What the heaps ask of the rest of the library. All callbacks may be called
  * with a heap lock held and must not allocate from the heaps. */
@@ -39,13 +39,13 @@ struct heap_host {
 };
 
 struct heap_stats {
-    uint64_t live_bytes;     /* in spans and large blocks */
-    uint64_t dirty_bytes;    /* free, not yet given back */
-    uint64_t peak_bytes;     /* highest live + dirty */
-    uint64_t taken_bytes;    /* from the supplier */
+    uint64_t live_bytes;  /* in spans and large blocks */
+    uint64_t dirty_bytes; /* free, not yet given back */
+    uint64_t peak_bytes;  /* highest live + dirty */
+    uint64_t taken_bytes; /* from the supplier */
     uint64_t spans, large_blocks;
-    uint64_t large_allocs;   /* large blocks ever made */
-    uint64_t purged_bytes;   /* given back so far */
+    uint64_t large_allocs; /* large blocks ever made */
+    uint64_t purged_bytes; /* given back so far */
 };
 
 /* [base, base + bytes[DRAM]) is the DRAM heap, then bytes[PM] the PM heap; both
@@ -166,7 +166,7 @@ int64_t heap_sample_interval(void);
  * of threads that it does not have. */
 void heap_prefork(void);
 void heap_postfork(void);
-/* Invariants of both heaps; for tests and -Dexpensive-checks. */
+/* Invariants of both heaps, for tests. */
 bool heap_is_valid(void);
 
 #endif

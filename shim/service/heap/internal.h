@@ -9,7 +9,7 @@
 
 #include "service/heap/heap.h"
 
-#define NO_GRANULE UINT32_MAX
+#define NO_GRANULE      UINT32_MAX
 #define SPAN_MAX_BLOCKS (HEAP_GRANULE / 16)
 
 enum run_state {
@@ -34,7 +34,7 @@ struct granule {
         struct { /* RUN_SPAN */
             uint16_t n_free, n_blocks, first_word;
         };
-        struct { /* RUN_LARGE */
+        struct {            /* RUN_LARGE */
             uint64_t size;  /* usable bytes: the request, rounded to pages */
             uint64_t asked; /* the request, for the account of its site */
         };

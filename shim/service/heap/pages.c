@@ -8,15 +8,15 @@
 #include "service/heap/internal.h"
 #include "sys/os.h"
 
-#define EXACT_BINS 64u
-#define BINS (EXACT_BINS + 26u)
-#define LONG_SCAN 64            /* runs looked at in a bin of mixed lengths */
-#define CHUNK_GRANULES 64u      /* 4 MiB a time from the supplier */
+#define EXACT_BINS     64u
+#define BINS           (EXACT_BINS + 26u)
+#define LONG_SCAN      64  /* runs looked at in a bin of mixed lengths */
+#define CHUNK_GRANULES 64u /* 4 MiB a time from the supplier */
 /* How much may lie dirty: a base and a part of what is live; plus what turned
  * out to be given back too early, up to a bound, forgotten by and by. */
-#define DIRTY_BASE (1 * HY_MIB)
-#define DIRTY_SHARE 32
-#define REGRET_BASE (64 * HY_MIB)
+#define DIRTY_BASE   (1 * HY_MIB)
+#define DIRTY_SHARE  32
+#define REGRET_BASE  (64 * HY_MIB)
 #define REGRET_SHARE 2
 
 struct run_set {
