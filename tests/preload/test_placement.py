@@ -164,6 +164,24 @@ class PlacementTest(unittest.TestCase):
         h.do('big 2')
         self.assertEqual(h.end()['state'], 'passive')
 
+    def test_a_report_is_written_when_sigterm_ends_in_exit(self):
+        report = os.path.join(self.work, 'term-%p.json')
+        env = dict(os.environ, LD_PRELOAD=ARGS.lib, HYBRID_PM='emulated', HYBRID_START='0',
+                   HYBRID_POLICY='pm', HYBRID_REGISTRY='none', HYBRID_STATS=report)
+        code = ('import signal, sys, time\n'
+                'signal.signal(signal.SIGTERM, lambda *a: sys.exit(7))\n'
+                'keep = [bytearray(100000) for i in range(100)]\n'
+                'print("ready", flush=True)\n'
+                'time.sleep(60)\n')
+        with subprocess.Popen(['/usr/bin/python3', '-c', code], env=env, stdout=subprocess.PIPE,
+                              text=True) as p:
+            self.assertEqual(p.stdout.readline(), 'ready\n')
+            p.terminate()
+            self.assertEqual(p.wait(timeout=60), 7)
+        with open(report.replace('%p', str(p.pid))) as f:
+            r = json.load(f)
+        self.assertGreater(r['tiers']['pm']['peak'], 9 * MIB)
+
     # --- profiles ---------------------------------------------------------------
 
     def sites(self, report):
