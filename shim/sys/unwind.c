@@ -2,6 +2,8 @@
  * The walk and its cache; cfi.c reads the tables. */
 #include "sys/unwind.h"
 
+#include <sys/auxv.h>
+
 #include "sys/cfi.h"
 #include "sys/modules.h"
 
@@ -61,7 +63,27 @@ static HY_COLD uint64_t learn(uintptr_t pc)
 
 struct registers {
     uintptr_t pc, rsp, rbp;
+    uintptr_t top; /* nothing at or above it is read */
 };
+
+#define STACK_MAX ((uintptr_t)1 << 30)
+
+/* glibc puts a thread's control block at the top of its stack, also of a stack
+ * that the program gave it; above the frames of main lie the kernel's random
+ * bytes. On other stacks (coroutines) only FRAME_MAX limits a step. */
+static uintptr_t top_of_stack(uintptr_t rsp)
+{
+    static uintptr_t of_main;
+    uintptr_t tcb = (uintptr_t)__builtin_thread_pointer();
+    uintptr_t main_top = __atomic_load_n(&of_main, __ATOMIC_RELAXED);
+    if (HY_UNLIKELY(main_top == 0)) {
+        main_top = getauxval(AT_RANDOM);
+        __atomic_store_n(&of_main, main_top, __ATOMIC_RELAXED);
+    }
+    if (tcb - rsp < STACK_MAX)
+        return tcb;
+    return main_top - rsp < STACK_MAX ? main_top : UINTPTR_MAX;
+}
 
 /* The stack belongs to the caller's frames: no sanitizer has a say in it. */
 __attribute__((no_sanitize_address, no_sanitize_thread)) static uintptr_t peek(uintptr_t at)
@@ -77,7 +99,9 @@ static bool in_frame(uintptr_t at, uintptr_t rsp)
 /* The CFA of a frame that realigned its stack: it lies below rbp. 0: none. */
 static HY_COLD uintptr_t realigned_cfa(const struct registers *r, uintptr_t below)
 {
-    return in_frame(r->rbp, r->rsp) && r->rbp - r->rsp >= below ? peek(r->rbp - below) : 0;
+    return in_frame(r->rbp, r->rsp) && r->rbp < r->top && r->rbp - r->rsp >= below
+               ? peek(r->rbp - below)
+               : 0;
 }
 
 /* To the caller's frame; false at the end of what can be known. Everything that
@@ -93,7 +117,7 @@ static inline bool step(struct registers *r, uint64_t w)
             return false;
         distance = cfa - r->rbp; /* its caller's rbp is where rbp points to */
     }
-    if (!in_frame(cfa, r->rsp) || cfa == r->rsp || distance > cfa - r->rsp)
+    if (!in_frame(cfa, r->rsp) || cfa == r->rsp || cfa > r->top || distance > cfa - r->rsp)
         return false;
     r->pc = peek(cfa - 8);
     if (distance != 0)
@@ -110,6 +134,7 @@ __attribute__((noinline)) unsigned unwind_stack(uintptr_t *addr, unsigned n, uin
     unsigned got = 0, own = 0;
     __asm__ volatile("leaq 0f(%%rip), %0\n0:\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
                      : "=&r"(r.pc), "=&r"(r.rsp), "=&r"(r.rbp));
+    r.top = top_of_stack(r.rsp);
     r.pc++; /* the tables are asked for pc - 1: a return address may lie behind its function */
     while (got < n && own < OWN_FRAMES_MAX) {
         uintptr_t pc = r.pc - 1;
