@@ -28,20 +28,25 @@ static bool steerable(size_t len, int flags)
 }
 
 /* Tier for a new mapping; what was charged for it goes to ret_charged. A mapping
- * without access is a reservation: it is charged as it fills (maps_measure). */
+ * without access is a reservation: it goes where it would fit as a whole and is
+ * charged as it fills (maps_measure). One that fits nowhere, a sparse one, goes
+ * to PM, the larger memory, and is charged likewise. */
 static enum hy_tier choose(size_t len, int prot, size_t *ret_charged)
 {
-    enum hy_tier first = heap_favour(), other = first == HY_DRAM ? HY_PM : HY_DRAM;
+    enum hy_tier first = heap_favour();
+    enum hy_tier order[] = {first, first == HY_DRAM ? HY_PM : HY_DRAM};
+
     *ret_charged = 0;
-    if (prot == PROT_NONE)
-        return first;
-    *ret_charged = len;
-    if (policy_charge(first, len, false))
-        return first;
-    if (policy_charge(other, len, false))
-        return other;
-    (void)policy_charge(HY_DRAM, len, true);
-    return HY_DRAM;
+    for (unsigned i = 0; i < HY_ARRAY_SIZE(order); i++) {
+        if (!policy_charge(order[i], len, false))
+            continue;
+        if (prot == PROT_NONE)
+            policy_discharge(order[i], len);
+        else
+            *ret_charged = len;
+        return order[i];
+    }
+    return HY_PM;
 }
 
 static void place(void *p, size_t len, int prot)

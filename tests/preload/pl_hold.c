@@ -3,6 +3,7 @@
  * line on standard output.
  *   big N     N blocks of 1 MiB, written        small N   N blocks of 200 bytes
  *   map N     an anonymous mapping of N MiB     free      frees all blocks
+ *   sparse N  one of N MiB that is not touched
  *   fork      a child checks and changes all blocks, the parent checks its own
  *   grow N    doubles one block by realloc up to N MiB */
 #include <stdio.h>
@@ -77,6 +78,9 @@ int main(void)
         else if (!strcmp(what, "map"))
             memset(mmap(NULL, (size_t)n << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
                         -1, 0), 1, (size_t)n << 20);
+        else if (!strcmp(what, "sparse"))
+            ok = mmap(NULL, (size_t)n << 20, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED;
         else if (!strcmp(what, "free"))
             while (n_blocks > 0)
                 free(block[--n_blocks]);

@@ -126,6 +126,11 @@ class PlacementTest(unittest.TestCase):
         _, dram, pm = self.tiers(['map 30'], POLICY='pm', MMAP_MIN='64M')
         self.assertEqual(pm['mapped'], 0)
 
+    def test_a_sparse_mapping_does_not_use_up_the_tiers(self):
+        _, dram, pm = self.tiers(['sparse 1000000', 'big 20'], POLICY='first-fit', DRAM='64M')
+        self.assertGreater(dram['charged'], 20 * MIB)
+        self.assertLess(dram['charged'] + pm['charged'], 30 * MIB)
+
     def test_file_backend_holds_the_memory_and_forks_apart(self):
         for where in '/dev/shm', self.work:
             r, dram, pm = self.tiers(['big 20', 'small 20000', 'fork', 'small 20000', 'fork'],

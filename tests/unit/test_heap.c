@@ -226,6 +226,23 @@ static void what_is_freed_is_discharged(void **state)
     assert_int_equal(charged[HY_DRAM], before);
 }
 
+static void what_realloc_cuts_off_is_given_back(void **state)
+{
+    struct heap_stats s;
+    size_t pages;
+    (void)state;
+    char *a = heap_alloc(10 * HY_MIB, &pm);
+    memset(a, 1, 10 * HY_MIB);
+    assert_true(heap_resize_in_place(a, 7 * HY_MIB));
+    heap_get_stats(HY_PM, &s);
+    assert_int_equal(s.live_bytes, 7 * HY_MIB);
+    heap_trim(HY_PM);
+    assert_int_equal(os_resident_pages(a + 7 * HY_MIB, 3 * HY_MIB, &pages), 0);
+    assert_int_equal(pages, 0);
+    assert_int_equal(a[7 * HY_MIB - 1], 1);
+    heap_free(a);
+}
+
 static void free_memory_is_given_back_in_time(void **state)
 {
     struct heap_stats s;
@@ -325,6 +342,7 @@ int main(void)
         T(nothing_left_is_null_and_recovers),
         T(small_classes_return_to_the_favoured_tier),
         T(what_is_freed_is_discharged),
+        T(what_realloc_cuts_off_is_given_back),
         T(free_memory_is_given_back_in_time),
         T(dirty_memory_has_a_bound),
         T(realloc_grows_where_it_lies_when_it_can),

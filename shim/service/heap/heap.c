@@ -233,7 +233,7 @@ static bool resize_run(uint32_t i, size_t n)
     if (len > g->len) {
         if (len >= NO_GRANULE || !pages_grow(i, (uint32_t)len))
             return false;
-    } else if (len < g->len / 2) { /* keep spare room that growth asked for */
+    } else if (size < g->size && len < g->len) {
         pages_shrink(i, (uint32_t)len);
     }
     if (size != g->size)
