@@ -121,6 +121,11 @@ void control_engage(void)
 {
     if (!runtime_change_state(HY_WATCH, HY_ENGAGING))
         return;
+    /* The common machine with one memory: no thread only to find that out. */
+    if (hy_config.set.pm.kind == HY_PM_AUTO && topology_single_node("/sys")) {
+        runtime_go_passive("this machine has one kind of memory");
+        return;
+    }
     start_once();
     if (!control_running())
         runtime_go_passive("no thread can be started to load memkind");

@@ -169,6 +169,18 @@ class PlacementTest(unittest.TestCase):
         h.do('big 2')
         self.assertEqual(h.end()['state'], 'passive')
 
+    def test_auto_on_one_node_ends_passive_without_a_thread(self):
+        with open('/sys/devices/system/node/online') as f:
+            if f.read().strip() != '0':
+                self.skipTest('this machine has several nodes')
+        h = self.hold(PM='auto', START='4M')
+        h.do('big 40')
+        with open('/proc/%d/status' % h.pid) as f:
+            self.assertIn('Threads:\t1\n', f.read())
+        with open('/proc/%d/maps' % h.pid) as f:
+            self.assertNotIn('memkind', f.read())
+        self.assertEqual(h.end()['state'], 'passive')
+
     def test_a_report_is_written_when_sigterm_ends_in_exit(self):
         report = os.path.join(self.work, 'term-%p.json')
         env = dict(os.environ, LD_PRELOAD=ARGS.lib, HYBRID_PM='emulated', HYBRID_START='0',

@@ -93,6 +93,7 @@ static void one_node_has_no_pm(void **state)
     put_node(0, "0-1\n", 4096, 1024);
     put("devices/virtual/memory_tiering/memory_tier4/nodelist", "0\n");
     assert_int_equal(find(&t, &why), 0);
+    assert_true(topology_single_node(root));
     assert_int_equal(why, TOPO_NONE);
     assert_int_equal(t.n_nodes, 1);
     assert_true(t.node[0].has_cpus && t.node[0].has_memory && !t.node[0].is_kmem_dax);
@@ -121,6 +122,7 @@ static void kmem_node_of_an_old_kernel(void **state)
     struct topology t;
     enum topo_why why;
     put("devices/system/node/online", "0-1\n");
+    assert_false(topology_single_node(root));
     put_node(0, "0-3\n", 1000, 500);
     put_node(1, "\n", 9000, 8000);
     put("bus/dax/drivers/kmem/dax0.0", "");
