@@ -23,11 +23,15 @@
  * lived so long or grown so large. */
 #define LATE_NS    1000000000ull
 #define LATE_BYTES (16 * HY_MIB)
+#define FORK_WAIT_MS 1000
+#define GRACE_NS 2000000ull
 #define POKE_EVERY 16 /* slow allocations between two looks at the clock */
 
 static uint8_t running;  /* this process has the thread */
 static uint8_t tried;    /* do not try again after a failure */
 static uint64_t born_ns; /* first poke */
+static uint32_t forks;   /* under way in this process */
+static uint8_t loading;  /* memkind is being loaded: forks wait */
 
 /* What the program freed of its first memory lies in the next allocator, where
  * nobody asks for it any more. */
@@ -74,8 +78,12 @@ static void *control_main(void *unused)
     sigset_t none;
     (void)unused;
     hy_guard_enter(); /* what we call must not come back into the heaps */
-    if (runtime_state() == HY_ENGAGING)
+    if (runtime_state() == HY_ENGAGING) {
+        __atomic_store_n(&loading, 1, __ATOMIC_SEQ_CST);
+        control_wait_for_forks();
         engage_now();
+        __atomic_store_n(&loading, 0, __ATOMIC_SEQ_CST);
+    }
     while (runtime_state() == HY_STEERING && sleep_a_tick())
         tick();
     /* If no other thread is left, exit() runs in this one: as the program's. */
@@ -156,17 +164,44 @@ void runtime_before_thread(void)
         watch_look();
 }
 
-/* A fork in the middle of loading would leave the child half a loader: wait for
- * its end, but not for ever, as the forking thread may hold the loader's lock. */
+/* A fork in the middle of loading memkind would leave the child half a loader:
+ * whoever comes first is waited for. A fork waits a second at most, as its thread
+ * may hold the loader's lock that the loading needs. */
 void control_prefork(void)
 {
-    for (int i = 0; i < 1000 && runtime_state() == HY_ENGAGING; i++)
+    for (int i = 0; i < FORK_WAIT_MS; i++) {
+        __atomic_add_fetch(&forks, 1, __ATOMIC_SEQ_CST);
+        if (!__atomic_load_n(&loading, __ATOMIC_SEQ_CST))
+            return;
+        __atomic_sub_fetch(&forks, 1, __ATOMIC_SEQ_CST);
         os_sleep_ns(1000000);
+    }
+    __atomic_add_fetch(&forks, 1, __ATOMIC_SEQ_CST);
+}
+
+void control_postfork_parent(void)
+{
+    __atomic_sub_fetch(&forks, 1, __ATOMIC_SEQ_CST);
+}
+
+void control_loaded(void)
+{
+    if (!__atomic_exchange_n(&loading, 0, __ATOMIC_SEQ_CST))
+        return; /* the constructor's thread is the only one */
+    os_sleep_ns(GRACE_NS);
+    control_wait_for_forks();
+}
+
+void control_wait_for_forks(void)
+{
+    while (__atomic_load_n(&forks, __ATOMIC_SEQ_CST) != 0)
+        os_sleep_ns(100000);
 }
 
 void control_postfork_child(void)
 {
     __atomic_store_n(&running, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&tried, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&forks, 0, __ATOMIC_SEQ_CST);
     born_ns = 0;
 }

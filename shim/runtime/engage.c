@@ -65,14 +65,14 @@ void runtime_set_ops(const struct alloc_ops *ops)
 
 enum hy_state runtime_state(void)
 {
-    return (enum hy_state)__atomic_load_n(&state, __ATOMIC_ACQUIRE);
+    return (enum hy_state)__atomic_load_n(&state, __ATOMIC_SEQ_CST);
 }
 
 bool runtime_change_state(enum hy_state from, enum hy_state to)
 {
     uint8_t expected = (uint8_t)from;
-    return __atomic_compare_exchange_n(&state, &expected, (uint8_t)to, false, __ATOMIC_ACQ_REL,
-                                       __ATOMIC_ACQUIRE);
+    return __atomic_compare_exchange_n(&state, &expected, (uint8_t)to, false, __ATOMIC_SEQ_CST,
+                                       __ATOMIC_SEQ_CST);
 }
 
 const char *runtime_state_name(enum hy_state s)
@@ -92,6 +92,14 @@ void runtime_go_passive(const char *why)
         return; /* blocks of the heaps may be about, or the program has ended */
     runtime_set_ops(next_alloc());
     log_info("passive: %s", why);
+}
+
+void runtime_freeze(void)
+{
+    heap_abandon();
+    maps_abandon();
+    runtime_set_ops(&frozen_ops);
+    (void)runtime_change_state(HY_STEERING, HY_ENDED);
 }
 
 /* --- which memory is PM --------------------------------------------------------- */
@@ -219,8 +227,6 @@ static const char *make_heaps(void)
     }
     heap_set_favour(hy_config.set.policy == HY_POLICY_PM ? HY_PM : HY_DRAM);
     maps_init(policy_account);
-    if (fork_install_locks())
-        return "no memory for the fork handlers";
     return NULL;
 }
 
@@ -286,6 +292,12 @@ void engage_now(void)
     log_info(
         "placing memory: PM is %s; DRAM for this process %llu MiB", hy_machine.why,
         (unsigned long long)(hy_amount_bytes(hy_config.set.dram, hy_machine.dram_bytes) >> 20));
+    if (fork_install_locks()) {
+        runtime_go_passive("no memory for the fork handlers");
+        hy_guard_leave();
+        return;
+    }
+    control_loaded();
     if (!runtime_change_state(runtime_state() == HY_BOOT ? HY_BOOT : HY_ENGAGING, HY_STEERING)) {
         hy_guard_leave(); /* the program has ended meanwhile */
         return;

@@ -55,10 +55,52 @@ static void locks_in_child(void)
     release_locks(true);
 }
 
+/* A fork that began before the handlers above were there, and finds the heaps
+ * serving at its end. jemalloc's locks may be this thread's already, so the heap's
+ * are not waited for without end: who holds them may be waiting for jemalloc's. */
+static __thread bool missed __attribute__((tls_model("initial-exec")));
+
+static bool try_locks(void)
+{
+    sites_prefork();
+    maps_prefork();
+    if (!heap_try_prefork()) {
+        maps_postfork();
+        sites_postfork();
+        return false;
+    }
+    policy_prefork();
+    supply_prefork();
+    hy_guard_enter();
+    locked = true;
+    return true;
+}
+
+static void fork_begins(void)
+{
+    control_prefork();
+    missed = false;
+    if (runtime_state() == HY_STEERING && !locked)
+        missed = try_locks();
+}
+
+static void parent_goes_on(void)
+{
+    control_postfork_parent();
+    if (missed)
+        release_locks(false);
+    missed = false;
+}
+
 static void child_begins(void)
 {
-    if (runtime_state() == HY_ENGAGING)
+    if (missed)
+        release_locks(true);
+    else if (runtime_state() == HY_ENGAGING)
         runtime_go_passive("forked while memkind was being loaded");
+    else if (runtime_state() == HY_STEERING && !locked)
+        runtime_freeze();
+    missed = false;
     control_postfork_child();
     log_drop_stderr();
 }
@@ -66,7 +108,7 @@ static void child_begins(void)
 void fork_install(void)
 {
     hy_guard_enter(); /* pthread_atfork may allocate */
-    (void)pthread_atfork(control_prefork, NULL, child_begins);
+    (void)pthread_atfork(fork_begins, parent_goes_on, child_begins);
     hy_guard_leave();
 }
 

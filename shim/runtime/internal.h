@@ -45,12 +45,16 @@ bool runtime_change_state(enum hy_state from, enum hy_state to);
 void engage_now(void);
 /* From whatever state before STEERING. */
 void runtime_go_passive(const char *why);
+/* In a forked child whose parent's locks may be held by threads that it does not
+ * have: blocks of the heaps stay where they are, the next allocator serves. */
+void runtime_freeze(void);
 
 /* --- the tables of allocation functions ---------------------------------------- */
 
 extern const struct alloc_ops watch_ops;      /* watch.c */
 extern const struct alloc_ops steer_ops;      /* steer.c */
 extern const struct alloc_ops steer_site_ops; /* steer.c: small sites of a profile */
+extern const struct alloc_ops frozen_ops;     /* steer.c: a child that cannot use the heaps */
 extern const struct alloc_ops steer_next_ops; /* steer_next.c: DRAM from the next allocator */
 void runtime_set_ops(const struct alloc_ops *ops);
 /* Growth by mappings of the program. Only counted: an allocator of the program
@@ -107,6 +111,13 @@ void control_engage(void);
 void control_poke(void);
 bool control_running(void);
 void control_prefork(void);
+void control_postfork_parent(void);
+/* Loading is over and the heaps' fork handlers are there: let waiting forks go on,
+ * and wait for those that began without the handlers. A fork still busy with
+ * handlers of the program cannot be seen yet: hence a moment's grace. */
+void control_loaded(void);
+/* Until no fork is under way. */
+void control_wait_for_forks(void);
 void control_postfork_child(void);
 
 /* --- fork.c, report.c --------------------------------------------------------------- */

@@ -235,6 +235,42 @@ void steer_enable_sites(size_t unwind_from)
 const struct alloc_ops steer_ops = {steer_malloc,  steer_free,     steer_calloc,
                                     steer_realloc, steer_memalign, steer_usable_size};
 
+/* --- a child that must not touch the locks of the heaps ------------------------ */
+
+static void *frozen_malloc(size_t n)
+{
+    return hy_next.malloc(n);
+}
+
+static void frozen_free(void *p)
+{
+    if (!heap_owns(p))
+        hy_next.free(p);
+}
+
+static void *frozen_calloc(size_t count, size_t size)
+{
+    return hy_next.calloc(count, size);
+}
+
+static void *frozen_realloc(void *p, size_t n)
+{
+    if (!p || !heap_owns(p))
+        return hy_next.realloc(p, n);
+    if (n == 0)
+        return NULL;
+    void *q = hy_next.malloc(n);
+    return q ? memcpy(q, p, HY_MIN(heap_usable_size(p), n)) : NULL;
+}
+
+static void *frozen_memalign(size_t align, size_t n)
+{
+    return hy_next.memalign(align, n);
+}
+
+const struct alloc_ops frozen_ops = {frozen_malloc,  frozen_free,     frozen_calloc,
+                                     frozen_realloc, frozen_memalign, steer_usable_size};
+
 /* --- a profile names sites of small blocks ---------------------------------- */
 
 /* The hooks end in a jump, so the return address here is the program's. */

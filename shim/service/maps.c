@@ -225,6 +225,12 @@ void maps_measure(size_t max_pages)
     }
 }
 
+void maps_abandon(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    set_count(0);
+}
+
 void maps_prefork(void)
 {
     pthread_mutex_lock(&lock);

@@ -8,6 +8,7 @@
 #ifndef HYBRID_SYS_OS_H
 #define HYBRID_SYS_OS_H
 
+#include <pthread.h>
 #include <sys/types.h>
 
 #include "base/types.h"
@@ -103,6 +104,8 @@ uint64_t os_now_ns(void); /* CLOCK_MONOTONIC */
 uint32_t os_uid(void);
 int os_gettid(void);
 int os_pid(void);
+/* Lock a mutex, but wait for it no longer than so. */
+bool os_lock_within(pthread_mutex_t *m, uint64_t ns);
 void os_sleep_ns(uint64_t ns); /* whole time, signals or not */
 int os_cpu_count(void);        /* configured CPUs, >= 1 */
 bool os_single_threaded(void);

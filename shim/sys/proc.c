@@ -220,6 +220,16 @@ int os_pid(void)
     return (int)raw0(SYS_getpid);
 }
 
+bool os_lock_within(pthread_mutex_t *m, uint64_t ns)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    ns += (uint64_t)until.tv_nsec;
+    until.tv_sec += (time_t)(ns / 1000000000);
+    until.tv_nsec = (long)(ns % 1000000000);
+    return pthread_mutex_timedlock(m, &until) == 0;
+}
+
 void os_sleep_ns(uint64_t ns)
 {
     struct timespec ts = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};

@@ -44,8 +44,10 @@ class Setting:
 
 
 def all_settings():
-    """passive, untouched defaults, and {dram, pm, tiny} on each backend; one on a disk."""
+    """passive, untouched defaults, and {dram, pm, tiny} on each backend; one on a disk; and
+    heaps that begin to serve while the program runs."""
     out = [Setting('passive', {'HYBRID_PM': 'none'}), Setting('default')]
+    out.append(Setting('late-emulated', {'HYBRID_POLICY': 'pm', 'HYBRID_START': '1M', 'HYBRID_PM': 'emulated'}))
     for name, env in STEER.items():
         out.append(Setting(name + '-emulated', dict(env, HYBRID_PM='emulated')))
     for name, env in STEER.items():

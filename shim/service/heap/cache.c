@@ -172,6 +172,11 @@ void heap_thread_exit(void *unused)
     pthread_mutex_unlock(&pool_lock);
 }
 
+void heap_abandon(void)
+{
+    hy_cache = &dead_cache;
+}
+
 void heap_set_sample_interval(int64_t bytes)
 {
     __atomic_store_n(&sample_interval, bytes, __ATOMIC_RELAXED);
@@ -190,6 +195,11 @@ void cache_init(void)
 void cache_prefork(void)
 {
     pthread_mutex_lock(&pool_lock);
+}
+
+bool cache_try_prefork(void)
+{
+    return os_lock_within(&pool_lock, LOCK_PATIENCE_NS);
 }
 
 void cache_postfork(void)

@@ -6,6 +6,7 @@
 
 #include "service/heap/internal.h"
 #include "sys/log.h"
+#include "sys/os.h"
 
 struct central {
     pthread_mutex_t lock;
@@ -202,6 +203,18 @@ void central_prefork(void)
     for (int t = 0; t < HY_TIERS; t++)
         for (unsigned cls = 0; cls < SIZECLASS_COUNT; cls++)
             pthread_mutex_lock(&central[t][cls].lock);
+}
+
+bool central_try_prefork(void)
+{
+    struct central *all = &central[0][0];
+    for (unsigned n = 0; n < HEAP_BINS; n++)
+        if (!os_lock_within(&all[n].lock, LOCK_PATIENCE_NS)) {
+            while (n-- > 0)
+                pthread_mutex_unlock(&all[n].lock);
+            return false;
+        }
+    return true;
 }
 
 void central_postfork(void)

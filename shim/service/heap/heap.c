@@ -295,6 +295,21 @@ void heap_prefork(void)
     in_fork = true;
 }
 
+bool heap_try_prefork(void)
+{
+    if (!cache_try_prefork())
+        return false;
+    if (central_try_prefork()) {
+        if (pages_try_prefork()) {
+            in_fork = true;
+            return true;
+        }
+        central_postfork();
+    }
+    cache_postfork();
+    return false;
+}
+
 void heap_postfork(void)
 {
     pages_postfork();

@@ -165,7 +165,12 @@ int64_t heap_sample_interval(void);
 /* fork: take and release every lock of the heaps; the child forgets the caches
  * of threads that it does not have. */
 void heap_prefork(void);
+/* The same with patience: false when some lock cannot be had; none is held then. */
+bool heap_try_prefork(void);
 void heap_postfork(void);
+/* In a child that was forked without heap_prefork: this thread keeps no cache, and
+ * nothing may be asked of the heaps any more but the size of a block. */
+void heap_abandon(void);
 /* Invariants of both heaps, for tests. */
 bool heap_is_valid(void);
 

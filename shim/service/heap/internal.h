@@ -9,6 +9,7 @@
 
 #include "service/heap/heap.h"
 
+#define LOCK_PATIENCE_NS 300000000ull /* heap_try_prefork */
 #define NO_GRANULE      UINT32_MAX
 #define SPAN_MAX_BLOCKS (HEAP_GRANULE / 16)
 
@@ -87,6 +88,7 @@ void pages_decay(enum hy_tier t, size_t max_bytes);
 void pages_purge_all(enum hy_tier t);
 void pages_stats(enum hy_tier t, struct heap_stats *ret);
 void pages_prefork(void);
+bool pages_try_prefork(void);
 void pages_postfork(void);
 bool pages_is_valid(enum hy_tier t);
 
@@ -97,6 +99,7 @@ unsigned central_take(enum hy_tier t, unsigned cls, void **out, unsigned want, b
 void central_give(enum hy_tier t, unsigned cls, void *const *in, unsigned n);
 void central_trim(enum hy_tier t);
 void central_prefork(void);
+bool central_try_prefork(void);
 void central_postfork(void);
 bool central_is_valid(void);
 
@@ -111,6 +114,7 @@ void *cache_refill(enum hy_tier t, unsigned cls, bool force);
 void cache_overflow(unsigned bin, void *p);
 void cache_flush_thread(void);
 void cache_prefork(void);
+bool cache_try_prefork(void);
 void cache_postfork(void);
 
 #endif

@@ -464,6 +464,16 @@ void pages_prefork(void)
         pthread_mutex_lock(&pg[t].lock);
 }
 
+bool pages_try_prefork(void)
+{
+    if (!os_lock_within(&pg[HY_DRAM].lock, LOCK_PATIENCE_NS))
+        return false;
+    if (os_lock_within(&pg[HY_PM].lock, LOCK_PATIENCE_NS))
+        return true;
+    pthread_mutex_unlock(&pg[HY_DRAM].lock);
+    return false;
+}
+
 void pages_postfork(void)
 {
     for (int t = HY_TIERS; t-- > 0;)
