@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Frame of the workloads: arguments, threads with a barrier, the result line. */
+#include "common.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_ARRAYS   64
+#define MAX_SIZE_MIB (1u << 20)
+#define MAX_ROUNDS   1000000u
+
+static void *arrays[MAX_ARRAYS];
+static unsigned array_count;
+
+/* write(2), not stdio: libmemtier takes stdio's buffer away before it is flushed. */
+static bool say(int fd, const char *line, int length)
+{
+    return length >= 0 && write(fd, line, (size_t)length) == length;
+}
+
+void wl_fail(const char *what)
+{
+    char line[160];
+
+    (void)say(STDERR_FILENO, line, snprintf(line, sizeof(line), "%s: %s\n", workload.name, what));
+    /* Not exit(): other threads may be running. */
+    _Exit(1);
+}
+
+void *wl_new(size_t count, size_t size)
+{
+    size_t bytes;
+    void *p;
+
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 2)
+        wl_fail("the size is too large");
+    if (array_count == MAX_ARRAYS)
+        wl_fail("too many arrays");
+    bytes = (bytes + WL_ALIGN - 1) / WL_ALIGN * WL_ALIGN;
+    p = aligned_alloc(WL_ALIGN, bytes ? bytes : WL_ALIGN);
+    if (!p)
+        wl_fail("out of memory");
+    arrays[array_count++] = p;
+    return p;
+}
+
+void wl_result(struct wl *w, void *result, size_t count, enum wl_kind kind)
+{
+    w->result = result;
+    w->count = count;
+    w->kind = kind;
+}
+
+double wl_sin_turn(double x)
+{
+    /* To the nearest quarter, the rest within an eighth of a turn: both steps are exact. */
+    long long quarter = (long long)(x * 4 + (x < 0 ? -0.5 : 0.5));
+    double t = (x - (double)quarter * 0.25) * 6.283185307179586476925, t2 = t * t, term, sum;
+    bool cosine = quarter & 1;
+
+    term = sum = cosine ? 1 : t;
+    /* 9 terms of the series: the next is below 1e-17. */
+    for (int k = cosine ? 1 : 2; k < 18; k += 2) {
+        term *= -t2 / (k * (k + 1));
+        sum += term;
+    }
+    return quarter & 2 ? -sum : sum;
+}
+
+size_t wl_root(size_t x)
+{
+    size_t r = 0;
+
+    for (size_t bit = (size_t)1 << 31; bit; bit >>= 1) {
+        if ((r + bit) <= x / (r + bit))
+            r += bit;
+    }
+    return r;
+}
+
+static uint64_t checksum(const struct wl *w)
+{
+    uint64_t h = w->count, v;
+    uint32_t half;
+
+    for (size_t i = 0; i < w->count; i++) {
+        if (w->kind == WL_U32) {
+            memcpy(&half, (const char *)w->result + i * sizeof(half), sizeof(half));
+            v = half;
+        } else {
+            memcpy(&v, (const char *)w->result + i * sizeof(v), sizeof(v));
+        }
+        h = (h ^ v) * 0x9fb21c651e98df25u;
+        h ^= h >> 29;
+    }
+    return h;
+}
+
+/* Integers by their lowest bit, the smallest error there is; floating point by more than
+ * a rounding or a statistical tolerance can hide. */
+static void corrupt(struct wl *w, uint64_t which)
+{
+    size_t i = (size_t)(wl_hash(which, 1) % w->count);
+
+    if (w->kind == WL_U32)
+        ((uint32_t *)w->result)[i] ^= 1;
+    else if (w->kind == WL_U64)
+        ((uint64_t *)w->result)[i] ^= 1;
+    else
+        ((double *)w->result)[i] = ((double *)w->result)[i] * 3 + 8;
+}
+
+struct start {
+    struct wl *w;
+    unsigned id;
+};
+
+static void *thread_main(void *arg)
+{
+    struct start *s = arg;
+
+    workload.work(s->w, s->id);
+    return NULL;
+}
+
+/* Thread 0 is the caller: with one thread none is created, as in a serial program. */
+static void run(struct wl *w)
+{
+    pthread_t thread[WL_MAX_THREADS];
+    struct start start[WL_MAX_THREADS];
+
+    if (pthread_barrier_init(&w->barrier, NULL, w->threads) != 0)
+        wl_fail("pthread_barrier_init failed");
+    for (unsigned i = 1; i < w->threads; i++) {
+        start[i] = (struct start){w, i};
+        if (pthread_create(&thread[i], NULL, thread_main, &start[i]) != 0)
+            wl_fail("pthread_create failed");
+    }
+    workload.work(w, 0);
+    for (unsigned i = 1; i < w->threads; i++)
+        pthread_join(thread[i], NULL);
+    pthread_barrier_destroy(&w->barrier);
+}
+
+static void usage(int fd)
+{
+    static const char format[] =
+        "usage: %s [options]\n"
+        "%s\n\n"
+        "  --threads N   threads, 1 to %d (1)\n"
+        "  --size S      footprint in MiB (%u)\n"
+        "  --rounds R    how often (%u)\n"
+        "  --seed K      of the random data (1)\n"
+        "  --corrupt K   change one value of the result, chosen by K, before it is\n"
+        "                verified: the exit status must be 1\n"
+        "  --help        this text\n\n"
+        "Prints 'name threads size rounds: result CHECKSUM ok', or WRONG and status 1.\n"
+        "The checksum depends on size, rounds and seed, not on the number of threads.\n";
+    char text[1024];
+
+    (void)say(fd, text,
+              snprintf(text, sizeof(text), format, workload.name, workload.about, WL_MAX_THREADS,
+                       workload.size, workload.rounds));
+}
+
+static uint64_t number(const char *option, const char *text, uint64_t min, uint64_t max)
+{
+    char line[160], *end;
+    unsigned long long v;
+
+    errno = 0;
+    v = strtoull(text, &end, 10);
+    if (*text >= '0' && *text <= '9' && *end == '\0' && errno == 0 && v >= min && v <= max)
+        return v;
+    (void)say(STDERR_FILENO, line,
+              snprintf(line, sizeof(line), "%s: --%s wants %llu to %llu, not '%.40s'\n",
+                       workload.name, option, (unsigned long long)min, (unsigned long long)max,
+                       text));
+    _Exit(2);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"threads", required_argument, NULL, 't'},
+        {"size", required_argument, NULL, 's'},
+        {"rounds", required_argument, NULL, 'r'},
+        {"seed", required_argument, NULL, 'k'},
+        {"corrupt", required_argument, NULL, 'c'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    struct wl w = {.threads = 1, .rounds = workload.rounds, .seed = 1};
+    unsigned size = workload.size;
+    uint64_t wrong = 0, sum;
+    bool ok, spoil = false;
+    char line[160];
+    int c;
+
+    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (c == 't') {
+            w.threads = (unsigned)number("threads", optarg, 1, WL_MAX_THREADS);
+        } else if (c == 's') {
+            size = (unsigned)number("size", optarg, 1, MAX_SIZE_MIB);
+        } else if (c == 'r') {
+            w.rounds = (unsigned)number("rounds", optarg, 1, MAX_ROUNDS);
+        } else if (c == 'k') {
+            w.seed = number("seed", optarg, 0, UINT64_MAX);
+        } else if (c == 'c') {
+            wrong = number("corrupt", optarg, 0, UINT64_MAX);
+            spoil = true;
+        } else {
+            usage(c == 'h' ? STDOUT_FILENO : STDERR_FILENO);
+            return c == 'h' ? 0 : 2;
+        }
+    }
+    if (optind < argc) {
+        usage(STDERR_FILENO);
+        return 2;
+    }
+    w.bytes = (size_t)size << 20;
+    workload.prepare(&w);
+    run(&w);
+    if (spoil)
+        corrupt(&w, wrong);
+    sum = checksum(&w);
+    ok = workload.verify(&w);
+    while (array_count > 0)
+        free(arrays[--array_count]);
+    ok &= say(STDOUT_FILENO, line,
+              snprintf(line, sizeof(line), "%s %u %u %u: result %016llx %s\n", workload.name,
+                       w.threads, size, w.rounds, (unsigned long long)sum, ok ? "ok" : "WRONG"));
+    return ok ? 0 : 1;
+}

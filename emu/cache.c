@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * L1 filter and shared LLC. See cache.h. */
+#include "cache.h"
+
+enum emu_l1_result emu_l1_access(struct emu_l1 *c, uint64_t line, unsigned write)
+{
+    uint64_t *recent = &c->recent[emu_l1_set(line)], *older = &c->older[emu_l1_set(line)];
+    uint64_t first = *recent;
+
+    if (first >> 1 != line) {
+        uint64_t second = *older;
+        *older = first;
+        if (second >> 1 != line) {
+            *recent = line << 1 | write;
+            return EMU_L1_MISS;
+        }
+        *recent = first = second;
+    }
+    if (!write || (first & 1))
+        return EMU_L1_HIT;
+    *recent = first | 1;
+    return EMU_L1_DIRTIED;
+}
+
+uint32_t emu_llc_sets(uint32_t kb)
+{
+    uint32_t want, sets = 1;
+    if (kb == 0 || kb > EMU_LLC_MAX_KB)
+        return 0;
+    want = kb * (1024u >> EMU_LINE_SHIFT) / EMU_LLC_WAYS;
+    while (sets * 2 <= want)
+        sets *= 2;
+    return sets;
+}
+
+static uint64_t slot_get(_Atomic uint64_t *s)
+{
+    return atomic_load_explicit(s, memory_order_relaxed);
+}
+
+static void slot_put(_Atomic uint64_t *s, uint64_t v)
+{
+    atomic_store_explicit(s, v, memory_order_relaxed);
+}
+
+/* Ways [0, n) move one down, the first becomes `v`. */
+static void to_front(_Atomic uint64_t *set, unsigned n, uint64_t v)
+{
+    for (; n > 0; n--)
+        slot_put(&set[n], slot_get(&set[n - 1]));
+    slot_put(&set[0], v);
+}
+
+struct emu_llc_result emu_llc_access(struct emu_llc *c, uint64_t line, uint64_t salt,
+                                     unsigned write, enum emu_tier (*tier_of)(uint64_t line))
+{
+    uint64_t key = line + salt, tag = key << 3;
+    /* Bits from 40 up of the product: lower ones are not uniform for large caches. */
+    uint32_t index = (uint32_t)((key * 0x9E3779B97F4A7C15u) >> 40) & c->set_mask;
+    _Atomic uint64_t *set = c->slot + (uint64_t)index * EMU_LLC_WAYS;
+    struct emu_llc_result r = {.hit = true};
+
+    for (unsigned i = 0; i < EMU_LLC_WAYS; i++) {
+        uint64_t v = slot_get(&set[i]);
+        if ((v & ~(uint64_t)7) != tag)
+            continue;
+        r.tier = (enum emu_tier)(v >> 1 & 1);
+        r.write_back = write && !(v & 1);
+        if (i > 0 || r.write_back)
+            to_front(set, i, v | write);
+        return r;
+    }
+    r.hit = false;
+    r.tier = tier_of(line);
+    r.write_back = write;
+    to_front(set, EMU_LLC_WAYS - 1, tag | (uint64_t)r.tier << 1 | write);
+    return r;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * The caches of the emulated machine: a private L1 filter for each thread and one
+ * LLC shared by all threads and processes. Pure over their structs.
+ *
+ * L1: 512 sets of 2 ways, LRU (64 KiB of 64-byte lines). LLC: 8 ways, LRU, sets
+ * chosen by a hash. Both allocate on a write. A line that turns dirty in the LLC
+ * counts as one future write-back at that moment, so the thread that dirtied it
+ * pays and no process pays for another's evictions.
+ *
+ * The LLC takes no lock: a race between threads can lose or double a line, which
+ * costs a miss and nothing else. */
+#ifndef EMU_CACHE_H
+#define EMU_CACHE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum emu_tier { EMU_DRAM, EMU_PM, EMU_TIERS };
+
+#define EMU_LINE_SHIFT 6
+#define EMU_L1_SETS    512u
+#define EMU_LLC_WAYS   8u
+#define EMU_LLC_MAX_KB (32u * 1024u)
+
+/* Entries are line << 1 | dirty; line 0 is never accessed, so 0 is 'empty'. */
+struct emu_l1 {
+    uint64_t recent[EMU_L1_SETS], older[EMU_L1_SETS];
+};
+
+enum emu_l1_result {
+    EMU_L1_HIT,
+    EMU_L1_DIRTIED, /* hit, and the first write since the fill: the LLC must know */
+    EMU_L1_MISS,
+};
+
+static inline unsigned emu_l1_set(uint64_t line)
+{
+    return (unsigned)line & (EMU_L1_SETS - 1);
+}
+
+/* The inline test of the hot path: most recent way, and nothing to be done. */
+static inline bool emu_l1_quick(const struct emu_l1 *c, uint64_t line, unsigned write)
+{
+    uint64_t e = c->recent[emu_l1_set(line)];
+    return write ? e == (line << 1 | 1) : e >> 1 == line;
+}
+
+enum emu_l1_result emu_l1_access(struct emu_l1 *c, uint64_t line, unsigned write);
+
+/* Slots hold key << 3 | tier << 1 | dirty; key = line + salt, never 0. */
+struct emu_llc {
+    uint32_t set_mask;
+    _Atomic uint64_t *slot; /* (set_mask + 1) * EMU_LLC_WAYS */
+};
+
+struct emu_llc_result {
+    bool hit, write_back;
+    enum emu_tier tier; /* where the line lives: of the fill, if it was a hit */
+};
+
+/* Sets for a cache of `kb` KiB: a power of two, rounded down; 0: too small or large. */
+uint32_t emu_llc_sets(uint32_t kb);
+/* `tier_of` is asked only on a miss. The salt (a multiple of 1 << 42, below 1 << 58)
+ * keeps the lines of different processes apart. */
+struct emu_llc_result emu_llc_access(struct emu_llc *c, uint64_t line, uint64_t salt,
+                                     unsigned write, enum emu_tier (*tier_of)(uint64_t line));
+
+#endif

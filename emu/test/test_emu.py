@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The emulated machine as its user sees it.
+
+    test_emu.py KERNELS PLAIN LIFE CASE     (CASE: a function name below, without 'case_')
+"""
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+KERNELS, PLAIN, LIFE, CASE = sys.argv[1:5]
+ENV = {k: v for k, v in os.environ.items() if not k.startswith('HYBRID_EMU')}
+
+
+def start(args, program=None, **settings):
+    env = dict(ENV, **{'HYBRID_EMU_' + k: str(v) for k, v in settings.items()})
+    return subprocess.Popen([program or KERNELS] + [str(a) for a in args], env=env, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def finish(p):
+    out, err = p.communicate(timeout=100)
+    assert p.returncode == 0, (p.args, p.returncode, err)
+    return out, err
+
+
+def virtual(args, **settings):
+    out, _ = finish(start(args, **settings))
+    return int(re.search(r'virtual_us (\d+)', out).group(1))
+
+
+def counts(args, **settings):
+    """The JSON report of one run."""
+    with tempfile.TemporaryDirectory() as d:
+        finish(start(args, STATS=d + '/stats', **settings))
+        with open(d + '/stats') as f:
+            return json.loads(f.read())
+
+
+def near(what, value, want, tolerance):
+    print(f'{what}: {value:.4g}, expected {want:.4g} within {tolerance:.2%}')
+    assert abs(value - want) <= tolerance * want, what
+
+
+# PM over DRAM in virtual time: the experiments' figures.
+RATIOS = [('stream', 1, 6, 3.05, 0.03), ('stream', 8, 12, 5.21, 0.05),
+          ('chase', 1, 400000, 2.99, 0.02), ('chase', 8, 800000, 3.02, 0.02),
+          ('compute', 8, 8000000, 1.0, 0.01)]
+
+
+def case_ratios():
+    for kind, threads, rounds, want, tolerance in RATIOS:
+        t = [virtual([kind, threads, rounds], PLACE=p) for p in ('dram', 'pm')]
+        near(f'{kind} {threads}', t[1] / t[0], want, tolerance)
+
+
+def case_presets():
+    """A dependent chase shows the latency ratio of the machine."""
+    for preset, want in (('stt-ram', 1.0), ('remote-numa', 1.89), ('cxl', 2.5),
+                         ('optane', 305 / 81), ('custom', 1.0)):
+        t = [virtual(['chase', 1, 200000], PLACE=p, PRESET=preset) for p in ('dram', 'pm')]
+        near(preset, t[1] / t[0], want, 0.02)
+
+
+def case_scaling():
+    """PM is full with 3 to 4 threads, DRAM grows on."""
+    speed = {p: {n: virtual(['stream', 1, 4], PLACE=p) / virtual(['stream', n, 4], PLACE=p)
+                 for n in (2, 4, 8)} for p in ('dram', 'pm')}
+    print(speed)
+    assert speed['dram'][4] > 3.5 and speed['dram'][8] > 1.3 * speed['dram'][4]
+    assert speed['pm'][2] > 1.7 and speed['pm'][8] < 1.3 * speed['pm'][4] < 4.2
+
+
+def case_repeat():
+    """The spread of virtual time, with two busy loops beside the second half."""
+    load = []
+    times = []
+    try:
+        for i in range(8):
+            if i == 4:
+                load = [subprocess.Popen([sys.executable, '-c', 'while 1: pass']) for _ in '12']
+            times.append([virtual(['stream', 8, 6], PLACE=p) for p in ('dram', 'pm')])
+    finally:
+        for p in load:
+            p.kill()
+            p.wait()
+    ratios = sorted(pm / dram for dram, pm in times)
+    print(ratios)
+    assert ratios[-1] < 1.06 * ratios[0] and ratios[5] < 1.03 * ratios[2]
+
+
+def case_output():
+    """The instrumented program computes what the plain one does."""
+    for args in (['stream', 3, 2, 6000], ['chase', 2, 20000, 2048], ['copy', 3, 2, 3000],
+                 ['gups', 1, 50000, 3000], ['compute', 4, 9000]):
+        a, b = (finish(start(args, program=p))[0].split(' virtual')[0] for p in (KERNELS, PLAIN))
+        assert a == b and 'checksum' in a, (a, b)
+
+
+def case_counts():
+    """What is known beforehand: lines read and turned dirty, in steady state."""
+    lines = 32768 * 1024 // 64
+    one, three = (counts(['copy', 1, r]) for r in (1, 3))
+    got = {k: three[k] - one[k] for k in ('llc_reads_dram', 'writebacks_dram')}
+    near('copy reads', got['llc_reads_dram'], 2 * lines, 0.001)
+    near('copy write-backs', got['writebacks_dram'], lines, 0.001)
+    assert one['llc_reads_pm'] == one['writebacks_pm'] == 0
+    pm = counts(['copy', 1, 1], PLACE='pm')
+    assert pm['llc_reads_dram'] == 0 and pm['pm_energy_uj'] > one['dram_energy_uj']
+    assert pm['pm_bytes_written'] == 64 * pm['writebacks_pm'] > 0 and pm['pm_lifetime_years'] > 0
+
+
+def llc_misses_by_cachegrind(args):
+    with tempfile.TemporaryDirectory() as d:
+        p = subprocess.run(['valgrind', '--tool=cachegrind', '--cache-sim=yes',
+                            '--D1=65536,2,64', '--LL=2097152,8,64',
+                            '--cachegrind-out-file=' + d + '/out', PLAIN] + args,
+                           capture_output=True, text=True, timeout=200)
+        assert p.returncode == 0, p.stderr
+        return int(re.search(r'LLd misses:\s+([\d,]+)', p.stderr).group(1).replace(',', ''))
+
+
+def case_cachegrind():
+    if not shutil.which('valgrind'):
+        print('skipped: no valgrind')
+        sys.exit(77)
+    # The difference of two runs: neither the loader nor the start count.
+    for kind, rounds, kib in (('stream', (1, 3), 6144), ('gups', (100000, 400000), 16384),
+                              ('chase', (50000, 250000), 16384)):
+        args = [[kind, '1', str(r), str(kib)] for r in rounds]
+        ours = [counts(a)['llc_reads_dram'] for a in args]
+        theirs = [llc_misses_by_cachegrind(a) for a in args]
+        near(kind, ours[1] - ours[0], theirs[1] - theirs[0], 0.002)
+
+
+def case_pm_dir():
+    with tempfile.TemporaryDirectory(dir='/dev/shm') as d:
+        os.mkdir(d + '/pm')
+        on, off = (counts(['copy', 1, 1, 8192, d + f], PM_DIR=d + '/pm')
+                   for f in ('/pm/data', '/pmdata'))
+        lines = 8192 * 1024 // 64
+        assert on['llc_reads_pm'] >= lines and on['writebacks_pm'] >= lines // 2
+        assert off['llc_reads_pm'] == 0
+
+
+def case_many_threads():
+    assert virtual(['stream', 200, 1, 6000]) > 0
+
+
+def case_unloaded():
+    """Instrumented, both media alike: at most 30 times the plain CPU time."""
+    def seconds(program, args):
+        best = 1e9
+        for _ in range(3):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            finish(start(args, program=program, PRESET='custom'))
+            best = min(best, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
+        return best
+    # Not 24576: arrays a power of two apart fight for the sets of the L1.
+    for args in (['stream', 1, 20, 25000], ['chase', 1, 500000], ['gups', 1, 3000000]):
+        a, b = seconds(KERNELS, args), seconds(PLAIN, args)
+        print(args, f'{a:.3f} s, plain {b:.3f} s: {a / b:.1f}')
+        assert a < 30 * b
+
+
+def case_life():
+    """fork, C++ exceptions, OpenMP, signals and longjmp: LIFE is instrumented too."""
+    for threads in (1, 4) * 8:
+        ENV['OMP_NUM_THREADS'] = str(threads)
+        p = start([], program=LIFE, STATS='1')
+        out, err = p.communicate(timeout=30)
+        assert p.returncode == 0, (p.returncode, err)
+        assert out == 'sum 2097152\ncaught\nthread\nsignals\njumped\nchild\nchild 3\n', out
+        assert err.count('virtual_ms') == 2, err
+
+
+def case_shared_machine():
+    """Two processes on one machine compete; a third is killed and leaves nothing."""
+    with tempfile.TemporaryDirectory(dir='/dev/shm') as d:
+        machine = d + '/machine'
+        args = ['stream', 4, 8]
+        alone = virtual(args, MACHINE=machine, PLACE='pm')
+        assert not os.path.exists(machine), 'the last one removes the file'
+        other = start(['stream', 4, 100000], MACHINE=machine, PLACE='pm')
+        time.sleep(0.7)
+        both = virtual(args, MACHINE=machine, PLACE='pm')
+        print(f'alone {alone} us, beside another {both} us')
+        assert both > 1.5 * alone
+        other.send_signal(signal.SIGKILL)
+        other.wait()
+        after = virtual(args, MACHINE=machine, PLACE='pm')
+        near('after the kill', after, alone, 0.05)
+        assert os.listdir(d) == []
+        # Killed, stopped while others run: they go on.
+        victim = start(['stream', 4, 100000], MACHINE=machine, PLACE='pm')
+        time.sleep(0.7)
+        p = start(['stream', 4, 40], MACHINE=machine, PLACE='pm')
+        time.sleep(0.3)
+        victim.kill()
+        victim.wait()
+        finish(p)
+        assert os.listdir(d) == []
+
+
+def case_null_neighbour():
+    """A CPU-bound process beside it changes nothing."""
+    with tempfile.TemporaryDirectory(dir='/dev/shm') as d:
+        args = ['stream', 4, 8]
+        alone = virtual(args, MACHINE=d + '/m')
+        other = start(['compute', 2, 10 ** 12], MACHINE=d + '/m')
+        time.sleep(0.5)
+        beside = virtual(args, MACHINE=d + '/m')
+        other.kill()
+        other.wait()
+        near('beside compute', beside, alone, 0.03)
+
+
+def refused(text, **settings):
+    p = start(['compute', 1, 10], **settings)
+    out, err = p.communicate(timeout=20)
+    assert p.returncode == 78 and out == '' and text in err and err.count('\n') == 1, (err, out)
+
+
+def case_bad_settings():
+    refused('pram', PRESET='ram')
+    refused('nonsense=1', SET='llc_kb=4096,nonsense=1')
+    refused('dram or pm', PLACE='disk')
+    refused('No such file', PM_DIR='/nonexistent')
+    refused('No such file', MACHINE='/nonexistent/machine')
+    with tempfile.TemporaryDirectory() as d:
+        with open(d + '/m', 'wb') as f:
+            f.write(b'x' * 10)
+        refused('version', MACHINE=d + '/m')
+        with open(d + '/m', 'wb') as f:
+            f.write(b'x' * 10000000)
+        refused('version', MACHINE=d + '/m')
+        other = start(['compute', 1, 10 ** 12], MACHINE=d + '/n', PRESET='cxl')
+        time.sleep(0.5)
+        try:
+            refused('other parameters', MACHINE=d + '/n', PRESET='optane')
+        finally:
+            other.kill()
+            other.wait()
+
+
+globals()['case_' + CASE]()
