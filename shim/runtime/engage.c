@@ -98,6 +98,7 @@ void runtime_freeze(void)
 {
     heap_abandon();
     maps_abandon();
+    supply_abandon();
     runtime_set_ops(&frozen_ops);
     (void)runtime_change_state(HY_STEERING, HY_ENDED);
 }

@@ -40,6 +40,9 @@ struct tier_supply {
 
 static struct tier_supply supply[HY_TIERS];
 static bool closed;
+static uint32_t inside; /* threads that may be in memkind */
+#define CLOSE_WAITS   20000
+#define CLOSE_WAIT_NS 100000ull
 
 static struct {
     int (*create_fixed)(void *, size_t, memkind_t *);
@@ -207,11 +210,16 @@ static void *take(struct tier_supply *s, size_t bytes)
 
 void *supply_take(enum hy_tier t, size_t bytes)
 {
-    if (__atomic_load_n(&closed, __ATOMIC_ACQUIRE) || !mk.create_fixed || !supply[t].bytes)
+    void *p = NULL;
+    if (!mk.create_fixed || !supply[t].bytes)
         return NULL;
-    hy_guard_enter();
-    void *p = take(&supply[t], bytes);
-    hy_guard_leave();
+    __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST);
+    if (!__atomic_load_n(&closed, __ATOMIC_SEQ_CST)) {
+        hy_guard_enter();
+        p = take(&supply[t], bytes);
+        hy_guard_leave();
+    }
+    __atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST);
     return p;
 }
 
@@ -226,7 +234,10 @@ int supply_purge(enum hy_tier t, void *base, size_t bytes)
 
 void supply_close(void)
 {
-    __atomic_store_n(&closed, true, __ATOMIC_RELEASE);
+    __atomic_store_n(&closed, true, __ATOMIC_SEQ_CST);
+    /* Bounded: exit may have been called from a handler that interrupted one. */
+    for (int i = 0; i < CLOSE_WAITS && __atomic_load_n(&inside, __ATOMIC_SEQ_CST) != 0; i++)
+        os_sleep_ns(CLOSE_WAIT_NS);
 }
 
 uint64_t supply_resident_bytes(enum hy_tier t)
@@ -280,6 +291,12 @@ void supply_prefork(void)
             if (s->chunk[i].shared)
                 make_private(s, &s->chunk[i], have_fd);
     }
+}
+
+void supply_abandon(void)
+{
+    __atomic_store_n(&closed, true, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST);
 }
 
 void supply_postfork_child(void)

@@ -22,7 +22,7 @@ void supply_open(enum hy_tier t, void *base, size_t bytes, const struct supply_b
 void *supply_take(enum hy_tier t, size_t bytes);
 int supply_purge(enum hy_tier t, void *base, size_t bytes);
 
-/* No call into memkind from here on: its destructor is about to run, and what
+/* No call into memkind from here on, and none under way (waits up to 2 s): its destructor is about to run, and what
  * was taken stays valid after it (memkind never unmaps a fixed range). */
 void supply_close(void);
 
@@ -36,5 +36,7 @@ uint64_t supply_private_bytes(enum hy_tier t);
  * each other's later writes; the child gets a file of its own. */
 void supply_prefork(void);
 void supply_postfork_child(void);
+/* In a child forked without supply_prefork: nothing is taken any more. */
+void supply_abandon(void);
 
 #endif
