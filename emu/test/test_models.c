@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache.h"
-#include "media.h"
-#include "pages.h"
-#include "params.h"
+#include "model/cache.h"
+#include "model/media.h"
+#include "core/pages.h"
+#include "model/params.h"
 
 #define PS_PER_US ((int64_t)1000000)
 

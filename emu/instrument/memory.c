@@ -8,9 +8,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "config.h"
-#include "core.h"
-#include "pages.h"
+#include "core/core.h"
+#include "core/pages.h"
+#include "core/pmdir.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -101,7 +101,7 @@ EXPORT void *mmap(void *a, size_t n, int prot, int flags, int fd, off_t offset)
     void *r = (void *)syscall(SYS_mmap, a, n, prot, flags, fd, offset);
     if (r == MAP_FAILED || !emu_core_running())
         return r;
-    if (!(flags & MAP_ANONYMOUS) && emu_is_pm_file(fd))
+    if (!(flags & MAP_ANONYMOUS) && emu_pmdir_has(fd))
         (void)emu_pages_set((uintptr_t)r, n, EMU_PM);
     else
         emu_pages_clear((uintptr_t)r, n);

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include "cache.h"
+#include "model/cache.h"
 
 #define EMU_PAGE_SHIFT 12
 

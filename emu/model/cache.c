@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * L1 filter and shared LLC. See cache.h. */
-#include "cache.h"
+#include "model/cache.h"
 
 enum emu_l1_result emu_l1_access(struct emu_l1 *c, uint64_t line, unsigned write)
 {

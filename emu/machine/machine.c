@@ -3,7 +3,7 @@
  *
  * The file is locked (flock) only while somebody comes or goes; the kernel drops the
  * lock of a dead process. No descriptor stays open: a program may close them all. */
-#include "machine.h"
+#include "machine/machine.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * The report at exit: text on stderr or one JSON line appended to a file. */
+ * The report at exit. See report.h. */
+#include "core/report.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -7,8 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config.h"
-#include "core.h"
+#include "core/core.h"
 
 static const char *const names[] = {
 #define EMU_X(n, h) #n,

@@ -7,9 +7,7 @@
  * aligned); the unaligned kinds look at both ends. Atomics are sequentially
  * consistent whatever was asked: stronger is always allowed. A value that other
  * threads may see is published when this thread's time is. */
-#include "core.h"
-#include "pages.h"
-#include "pmemu.h"
+#include "core/core.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -188,19 +186,3 @@ ATOMIC(64, uint64_t)
 __extension__ typedef unsigned __int128 uint128;
 ATOMIC(128, uint128)
 #endif
-
-EXPORT int64_t pmemu_vtime_ns(void)
-{
-    emu_settle();
-    return emu_now() / 1000;
-}
-
-EXPORT int pmemu_set_tier(const void *address, size_t bytes, int tier)
-{
-    return emu_pages_set((uintptr_t)address, bytes, tier ? EMU_PM : EMU_DRAM);
-}
-
-EXPORT int pmemu_tier_of(const void *address)
-{
-    return (int)emu_tier_of((uintptr_t)address);
-}

@@ -9,7 +9,7 @@
 #ifndef EMU_MEDIA_H
 #define EMU_MEDIA_H
 
-#include "params.h"
+#include "model/params.h"
 
 #define EMU_WINDOW_PS ((int64_t)10000000)
 #define EMU_WINDOWS   8192

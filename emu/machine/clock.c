@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Lock-step of virtual clocks. See clock.h. */
-#include "clock.h"
+#include "machine/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -10,7 +10,7 @@
 #ifndef EMU_CORE_H
 #define EMU_CORE_H
 
-#include "machine.h"
+#include "machine/machine.h"
 
 #define EMU_LIKELY(x) __builtin_expect(!!(x), 1)
 /* `left` is a budget in ps above these bits; below them accesses are counted up. */

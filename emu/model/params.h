@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * The numbers that make an emulated machine: presets.def, and settings by name on
- * top of one. Pure; the environment is read in config.c. */
+ * top of one. Pure; the environment is read in settings.c. */
 #ifndef EMU_PARAMS_H
 #define EMU_PARAMS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cache.h"
+#include "model/cache.h"
 
 /* All int64_t, no padding: compared byte by byte between processes. */
 struct emu_medium {

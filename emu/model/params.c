@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Presets and settings by name. See params.h. */
-#include "params.h"
+#include "model/params.h"
 
 #include <errno.h>
 #include <string.h>
@@ -10,7 +10,7 @@ static const struct preset {
     struct emu_params params;
 } presets[] = {
 #define EMU_PRESET(n, h, ...) {.name = n, .help = h, .params = {__VA_ARGS__}},
-#include "presets.def"
+#include "model/presets.def"
 #undef EMU_PRESET
 };
 

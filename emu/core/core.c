@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Threads of the emulated machine. See core.h. */
-#include "core.h"
+#include "core/core.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "pages.h"
+#include "core/pages.h"
 
 #define FIX(ps)    ((int64_t)((uint64_t)(ps) << EMU_COUNT_BITS))
 #define COUNT_MASK (((int64_t)1 << EMU_COUNT_BITS) - 1)

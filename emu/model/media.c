@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Costs, the bandwidth calendar and PM blocks. See media.h. */
-#include "media.h"
+#include "model/media.h"
 
 static int64_t later(int64_t a, int64_t b)
 {

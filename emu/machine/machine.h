@@ -9,8 +9,8 @@
 #ifndef EMU_MACHINE_H
 #define EMU_MACHINE_H
 
-#include "clock.h"
-#include "media.h"
+#include "machine/clock.h"
+#include "model/media.h"
 
 #define EMU_PROCESSES 64
 

@@ -6,7 +6,7 @@
  * Clocks of objects lie in a table hashed by address; two objects that share an entry
  * make one thread a little late at worst, as threads are never far apart. Objects
  * shared between processes have a clock in each. */
-#include "sync.h"
+#include "instrument/sync.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include <semaphore.h>
 #include <time.h>
 
-#include "core.h"
+#include "core/core.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define CLOCKS 4096
