@@ -82,7 +82,7 @@ void log_text(const char *text, size_t len)
 }
 
 /* The prefix, the message cut to the line's length, one newline, one write. */
-static void log_line(const char *fmt, va_list ap)
+static void __attribute__((format(printf, 1, 0))) log_line(const char *fmt, va_list ap)
 {
     char line[LINE_MAX_BYTES];
     int saved = errno;

@@ -20,12 +20,11 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-/* x86-64 and aarch64 with 48-bit addresses. Sanitizers have shadows there. */
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define BAND_LO ((uintptr_t)0)
-#define BAND_HI ((uintptr_t)0)
-#else
+/* x86-64 and aarch64 with 48-bit addresses. Sanitizers have shadows there: an empty band. */
 #define BAND_LO ((uintptr_t)0x100000000000)
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define BAND_HI BAND_LO
+#else
 #define BAND_HI ((uintptr_t)0x500000000000)
 #endif
 #define BAND_RANDOM ((uintptr_t)16 << 40) /* the first range starts within so much */
