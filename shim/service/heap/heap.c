@@ -116,11 +116,32 @@ static void *alloc_small(unsigned cls, enum hy_tier t)
     return cache_refill(HY_DRAM, cls, true);
 }
 
+/* Large blocks that all begin at a multiple of 64 KiB compete for the same sets of the
+ * L1 when they are used side by side: each begins some lines later than the one before. */
+#define LINE       64u
+#define COLOURS    64u /* a page of lines */
+#define COLOUR_MIN (256 * HY_KIB)
+
+static uint8_t next_colour(size_t n, size_t align)
+{
+    static uint32_t turn;
+    if (align > LINE || n < COLOUR_MIN)
+        return 0;
+    /* An odd step visits them all; a large one keeps neighbours apart. */
+    return (uint8_t)(__atomic_add_fetch(&turn, 37, __ATOMIC_RELAXED) % COLOURS);
+}
+
+static void *block_of(uint32_t i)
+{
+    return (char *)granule_addr(i) + hy_hg.g[i].colour * LINE;
+}
+
 static void *alloc_run(size_t n, size_t align, const struct heap_want *w, bool *ret_zeroed)
 {
-    if (n > PTRDIFF_MAX || align > PTRDIFF_MAX / 2)
+    if (n > PTRDIFF_MAX - HY_PAGE || align > PTRDIFF_MAX / 2)
         return NULL;
-    size_t size = hy_align_up(n ? n : 1, HY_PAGE);
+    uint8_t colour = next_colour(n, align);
+    size_t size = hy_align_up((n ? n : 1) + colour * LINE, HY_PAGE);
     size_t room = hy_align_up(size, HEAP_GRANULE) >> HEAP_GRANULE_SHIFT;
     size_t len = room + (w->spare >> HEAP_GRANULE_SHIFT);
     size_t a = align <= HEAP_GRANULE ? 1 : align >> HEAP_GRANULE_SHIFT;
@@ -139,10 +160,11 @@ static void *alloc_run(size_t n, size_t align, const struct heap_want *w, bool *
         if (i == NO_GRANULE)
             continue;
         hy_hg.g[i].asked = n;
+        hy_hg.g[i].colour = colour;
         hy_hg.g[i].site = w->site;
         hy_hg.g[i].weight = w->weight;
         hy_heap.map[i] = HEAP_LARGE;
-        return granule_addr(i);
+        return block_of(i);
     }
     return NULL;
 }
@@ -184,7 +206,7 @@ void *heap_alloc_aligned(size_t align, size_t n, const struct heap_want *w)
 static bool is_large_head(const void *p)
 {
     uint32_t i = granule_of(p);
-    return hy_heap.map[i] == HEAP_LARGE && granule_addr(i) == p;
+    return hy_heap.map[i] == HEAP_LARGE && block_of(i) == p;
 }
 
 /* This thread is in fork and holds every lock: what handlers of the program free
@@ -219,13 +241,13 @@ size_t heap_usable_size(const void *p)
     unsigned v = hy_heap.map[i];
     if (v >= 1 && v <= HEAP_BINS)
         return sizeclass_bytes[(v - 1) % SIZECLASS_COUNT];
-    return is_large_head(p) ? hy_hg.g[i].size : 0;
+    return is_large_head(p) ? hy_hg.g[i].size - hy_hg.g[i].colour * LINE : 0;
 }
 
 static bool resize_run(uint32_t i, size_t n)
 {
     struct granule *g = &hy_hg.g[i];
-    size_t size = hy_align_up(n ? n : 1, HY_PAGE);
+    size_t size = hy_align_up((n ? n : 1) + g->colour * LINE, HY_PAGE);
     size_t len = hy_align_up(size, HEAP_GRANULE) >> HEAP_GRANULE_SHIFT;
 
     if (in_fork || (n <= SIZECLASS_MAX && g->len > 1))
@@ -246,7 +268,7 @@ bool heap_resize_in_place(void *p, size_t n)
 {
     uint32_t i = granule_of(p);
     unsigned v = hy_heap.map[i];
-    if (n > PTRDIFF_MAX)
+    if (n > PTRDIFF_MAX - HY_PAGE)
         return false;
     if (v >= 1 && v <= HEAP_BINS) {
         size_t size = sizeclass_bytes[(v - 1) % SIZECLASS_COUNT];

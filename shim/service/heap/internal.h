@@ -29,6 +29,7 @@ struct granule {
     uint8_t from_head; /* RUN_SPAN: granules from the head */
     bool zeroed;       /* RUN_LARGE: was zero when handed out */
     bool on_list;      /* RUN_SPAN: in its class's list of spans with free blocks */
+    uint8_t colour;    /* RUN_LARGE: cache lines before the block */
     uint32_t len;      /* granules in the run */
     uint32_t prev, next;
     union {
@@ -36,7 +37,7 @@ struct granule {
             uint16_t n_free, n_blocks, first_word;
         };
         struct {            /* RUN_LARGE */
-            uint64_t size;  /* usable bytes: the request, rounded to pages */
+            uint64_t size;  /* bytes from the granule's start: request and colour, in pages */
             uint64_t asked; /* the request, for the account of its site */
         };
     };
