@@ -5,6 +5,7 @@
 #ifndef HYBRID_TOOLS_CTL_H
 #define HYBRID_TOOLS_CTL_H
 
+#include <limits.h>
 #include <stdio.h>
 
 #include "decide/options.h"
@@ -24,6 +25,7 @@ int ctl_run(int argc, char **argv);
 int ctl_status(int argc, char **argv);
 int ctl_doctor(int argc, char **argv);
 int ctl_options(int argc, char **argv);
+int ctl_tune(int argc, char **argv);
 
 /* One line on stderr: "hybridctl: ...". */
 void ctl_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -69,6 +71,12 @@ const char *ctl_node_list(uint64_t mask, char *buf, size_t cap);
 /* Settings as a program started here would see them: the environment, and the
  * profile if one is named. Number of errors told (each is a line on stderr). */
 int ctl_load_settings(struct hy_settings *s, const char *exe_path, const char *args);
+
+/* libhybrid.so: `asked`, else HYBRIDCTL_LIBRARY, else beside this build, else installed.
+ * CTL_OK, or a status and one line on stderr. */
+int ctl_find_library(const char *asked, char ret[PATH_MAX]);
+/* Become a script of ours, with --library LIBRARY before the arguments. Returns on failure. */
+int ctl_run_script(const char *name, const char *library, int argc, char **argv);
 
 /* --- programs ------------------------------------------------------------ */
 

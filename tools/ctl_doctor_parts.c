@@ -2,6 +2,7 @@
  * What the doctor looks at beside memory and libraries (ctl_doctor.h). */
 #include "ctl_doctor.h"
 
+#include <pthread.h>
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -14,6 +15,7 @@
 
 #include "ctl.h"
 #include "ctl_probe.h"
+#include "service/counters.h"
 #include "service/registry.h"
 #include "sys/os.h"
 
@@ -160,6 +162,26 @@ void doctor_placement(void)
 
 /* --- counters ------------------------------------------------------------ */
 
+/* As the library does it, from a thread of its own: that one is not counted. */
+static void *open_counters(void *info)
+{
+    if (counters_open("auto", NULL, NULL) == 0)
+        counters_describe(info);
+    counters_close();
+    return NULL;
+}
+
+static void look_for_source(void)
+{
+    struct counters_info info = {0};
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, open_counters, &info) != 0 || pthread_join(thread, NULL) != 0)
+        return;
+    doctor_add(info.source >= COUNTERS_HARDWARE ? FOUND_OK : FOUND_INFO, "counters", "class from",
+               "%s%s%s%s", info.what, info.why[0] ? " (" : "", info.why, info.why[0] ? ")" : "");
+}
+
 void doctor_counters(void)
 {
     char paranoid[32] = "?";
@@ -188,6 +210,7 @@ void doctor_counters(void)
         if (known && (sw == -EACCES || sw == -EPERM))
             doctor_fix(f, "sysctl kernel.perf_event_paranoid=1");
     }
+    look_for_source();
 }
 
 /* --- page tracking ------------------------------------------------------- */

@@ -178,45 +178,6 @@ static int parse(int argc, char **argv, struct request *q)
 
 /* --- the library --------------------------------------------------------- */
 
-static int check_library(const char *path, char *ret)
-{
-    struct ctl_program so;
-    char real[PATH_MAX];
-    if (!realpath(path, real))
-        return -errno;
-    int r = ctl_inspect_program(real, &so);
-    if (r == 0 && !so.is_elf)
-        r = -ENOEXEC;
-    if (r == 0)
-        memcpy(ret, real, sizeof(real));
-    return r;
-}
-
-static int find_library(struct request *q)
-{
-    char exe[PATH_MAX], beside[PATH_MAX + 32];
-    const char *asked = q->library ? q->library : env_get("HYBRIDCTL_LIBRARY");
-    if (asked && *asked) {
-        int r = check_library(asked, q->library_path);
-        if (r == 0)
-            return CTL_OK;
-        ctl_error("%s cannot be preloaded: %s", asked,
-                  r == -ENOEXEC ? "it is no shared library" : strerror(-r));
-        return CTL_FAILED;
-    }
-    if (os_exe_path(exe, sizeof(exe)) == 0) {
-        *strrchr(exe, '/') = '\0';
-        snprintf(beside, sizeof(beside), "%s/../shim/libhybrid.so", exe);
-        if (check_library(beside, q->library_path) == 0)
-            return CTL_OK;
-    }
-    if (check_library(HY_LIBDIR "/libhybrid.so", q->library_path) == 0)
-        return CTL_OK;
-    ctl_error("libhybrid.so is neither beside this build nor in " HY_LIBDIR
-              "; name it with --library");
-    return CTL_FAILED;
-}
-
 /* Ours comes first, so that it sees every call; an allocator that is preloaded
  * as well stays behind it (HYBRID_DRAM_ALLOCATOR=next uses it). */
 static int set_preload(const struct request *q)
@@ -442,7 +403,7 @@ int ctl_run(int argc, char **argv)
     if (r == CTL_OK)
         r = check_program(&q, elf_path);
     if (r == CTL_OK)
-        r = find_library(&q);
+        r = ctl_find_library(q.library, q.library_path);
     if (r == CTL_OK)
         r = check_settings(&q, elf_path[0] ? elf_path : q.program);
     if (r == CTL_OK && !q.check)

@@ -46,6 +46,21 @@ static const struct command {
      "each for real, and tells the command that enables what is missing.\n"
      "\n"
      "Status 0: libhybrid can place memory here; 1: it would only pass calls through.\n"},
+    {"tune", ctl_tune, "the best number of threads of a program on each memory",
+     "tune [OPTION]... [--] PROGRAM [ARGUMENT]...",
+     "Runs PROGRAM with 1, 2, 3 ... threads, its data on DRAM and then on PM, until more do\n"
+     "not help; writes the fewest that are as fast as any number into the [threads] of a\n"
+     "profile, and draws the two curves. {threads} in an argument becomes the number; without\n"
+     "it OMP_NUM_THREADS is set and the program is confined to as many CPUs.\n"
+     "\n"
+     "  --medium WHICH      dram, pm or both\n"
+     "  -o, --output FILE   the profile (PROGRAM.ini)\n"
+     "  --max N             most threads to try (the CPUs)\n"
+     "  --repeats N         runs of each point; noisy ones get up to 5 (2)\n"
+     "  --metric REGEX      seconds as the program prints them, the first group\n"
+     "  --fresh             forget the runs of an interrupted tuning, which are else used\n"
+     "\n"
+     "On the emulated machine the time is the virtual one. Status 1: a run failed.\n"},
     {"options", ctl_options, "the options, their values and meaning", "options [--json] [NAME]",
      "The table of options. NAME, as HYBRID_DRAM_SHARED or dram-shared, explains one.\n"},
 };

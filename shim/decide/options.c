@@ -6,10 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cpuset.h"
 #include "decide/text.h"
 
-#define PREFIX      "HYBRID_"
-#define PREFIX_LEN  (sizeof(PREFIX) - 1)
+#define PREFIX     "HYBRID_"
+#define PREFIX_LEN (sizeof(PREFIX) - 1)
+/* Settings of the emulated machine: it looks at these itself. */
+#define EMULATOR    "HYBRID_EMU_"
 #define MESSAGE_CAP 1024
 #define DETAIL_CAP  256
 
@@ -59,6 +62,22 @@ static const char *parse_size(const struct row *row, const char *v, size_t len, 
         return "is too small";
     if (dst)
         memcpy(dst, &n, sizeof(n));
+    return NULL;
+}
+
+static const char *parse_time(const struct row *row, const char *v, size_t len, void *dst)
+{
+    uint64_t ns = 0;
+    int r = text_parse_time(v, len, &ns);
+
+    if (r == -EINVAL)
+        return "is not a time";
+    if (r == -ERANGE || ns > row->info.max)
+        return "is too long";
+    if (ns < row->info.min)
+        return "is too short";
+    if (dst)
+        memcpy(dst, &ns, sizeof(ns));
     return NULL;
 }
 
@@ -143,6 +162,27 @@ static const char *parse_pm(const struct row *row, const char *v, size_t len, vo
     return NULL;
 }
 
+static const char *parse_threads(const struct row *row, const char *v, size_t len, void *dst)
+{
+    struct hy_thread_spec t = {.off = strcmp(v, "off") == 0};
+    uint64_t n = 0;
+
+    if (!t.off && strcmp(v, "auto") != 0) {
+        int r = text_parse_u64(v, len, &n);
+
+        if (r == -EINVAL)
+            return "is not a number of threads";
+        if (r < 0 || n > row->info.max)
+            return "is too large";
+        if (n < row->info.min)
+            return "is too small";
+    }
+    t.count = (uint32_t)n;
+    if (dst)
+        memcpy(dst, &t, sizeof(t));
+    return NULL;
+}
+
 /* The texts below are shorter than HY_PATH_MAX and free of control characters:
  * options_set has looked. */
 static const char *store_text(const char *v, size_t len, void *dst)
@@ -189,26 +229,70 @@ static const char *parse_report(const struct row *row, const char *v, size_t len
     return v[len - 1] == '/' ? "is a directory, not a file" : store_text(v, len, dst);
 }
 
-#define PARSE_CHOICE parse_choice
-#define PARSE_FLAG   parse_flag
-#define PARSE_SIZE   parse_size
-#define PARSE_AMOUNT parse_amount
-#define PARSE_PM     parse_pm
-#define PARSE_REPORT parse_report
-#define PARSE_NAME   parse_name
-#define PARSE_DIRS   parse_dirs
-#define PARSE_FILE   parse_file
-#define TYPE_CHOICE  "choice"
-#define TYPE_FLAG    "flag"
-#define TYPE_SIZE    "size"
-#define TYPE_AMOUNT  "amount"
-#define TYPE_PM      "memory"
-#define TYPE_REPORT  "report"
-#define TYPE_NAME    "name"
-#define TYPE_DIRS    "directories"
-#define TYPE_FILE    "path"
-#define ONLY_ANY     false
-#define ONLY_ENV     true
+static const char *parse_machine(const struct row *row, const char *v, size_t len, void *dst)
+{
+    bool known = text_choice(row->info.allowed, v, len) >= 0 && strcmp(v, "FILE") != 0;
+
+    if (v[0] != '/' && !known)
+        return "is neither a technology nor an absolute path";
+    return v[len - 1] == '/' ? "is a directory, not a file" : store_text(v, len, dst);
+}
+
+static const char *parse_decimal(const struct row *row, const char *v, size_t len, void *dst)
+{
+    double n;
+
+    if (text_parse_decimal(v, len, &n) < 0)
+        return "is not a decimal number";
+    if (n < (double)row->info.min || n > (double)row->info.max)
+        return n < (double)row->info.min ? "is too small" : "is too large";
+    if (dst)
+        memcpy(dst, &n, sizeof(n));
+    return NULL;
+}
+
+static const char *parse_counters(const struct row *row, const char *v, size_t len, void *dst)
+{
+    bool replay = strncmp(v, "replay:", 7) == 0;
+
+    (void)row;
+    if (replay && v[7] != '/')
+        return "does not name an absolute path";
+    if (!replay && text_choice("auto|off|kernel|hardware|software", v, len) < 0)
+        return "is not known";
+    return store_text(v, len, dst);
+}
+
+#define PARSE_DECIMAL  parse_decimal
+#define PARSE_MACHINE  parse_machine
+#define PARSE_COUNTERS parse_counters
+#define TYPE_DECIMAL   "number"
+#define TYPE_MACHINE   "machine"
+#define TYPE_COUNTERS  "source"
+#define PARSE_CHOICE   parse_choice
+#define PARSE_FLAG     parse_flag
+#define PARSE_SIZE     parse_size
+#define PARSE_AMOUNT   parse_amount
+#define PARSE_TIME     parse_time
+#define PARSE_PM       parse_pm
+#define PARSE_REPORT   parse_report
+#define PARSE_NAME     parse_name
+#define PARSE_THREADS  parse_threads
+#define PARSE_DIRS     parse_dirs
+#define PARSE_FILE     parse_file
+#define TYPE_CHOICE    "choice"
+#define TYPE_FLAG      "flag"
+#define TYPE_SIZE      "size"
+#define TYPE_AMOUNT    "amount"
+#define TYPE_TIME      "time"
+#define TYPE_PM        "memory"
+#define TYPE_REPORT    "report"
+#define TYPE_NAME      "name"
+#define TYPE_THREADS   "threads"
+#define TYPE_DIRS      "directories"
+#define TYPE_FILE      "path"
+#define ONLY_ANY       false
+#define ONLY_ENV       true
 
 static const struct row rows[OPT_COUNT] = {
 #define HY_OPT(id, key, field, type, where, dflt, lo, hi, allowed, unit, help)                     \
@@ -250,12 +334,18 @@ static void allowed_prose(const struct row *row, char *buf, size_t cap)
         snprintf(buf, cap, "a size from %s to %s, such as 64K, 16M or 8G", lo, hi);
     else if (row->parse == parse_amount)
         snprintf(buf, cap, "a size up to %s, such as 512M or 8G, or a percentage up to 100%%", hi);
+    else if (row->parse == parse_time) {
+        text_format_time(row->info.min, lo, sizeof(lo));
+        text_format_time(row->info.max, hi, sizeof(hi));
+        snprintf(buf, cap, "a time from %s to %s, such as 10ms, 2s or 1m", lo, hi);
+    } else if (row->parse == parse_threads)
+        snprintf(buf, cap, "auto, off, or a number from %u to %u", (unsigned)row->info.min,
+                 (unsigned)row->info.max);
     else
         text_choices_prose(row->info.allowed, buf, cap);
 }
 
-static void __attribute__((format(printf, 3, 4)))
-tell(hy_diag_fn diag, void *ctx, const char *fmt, ...)
+void options_tell(hy_diag_fn diag, void *ctx, const char *fmt, ...)
 {
     char message[MESSAGE_CAP];
     va_list ap;
@@ -280,10 +370,10 @@ static void tell_bad_value(const struct hy_settings *s, enum hy_opt_id id, const
     allowed_prose(row, allowed, sizeof(allowed));
     options_format(s, id, raw, sizeof(raw));
     text_quote(raw, strlen(raw), used, sizeof(used));
-    tell(diag, ctx, "%s%s%s%s%s %s; allowed: %s; %s (%s) is used instead",
-         from == HY_FROM_PROFILE ? "the profile's " : "",
-         from == HY_FROM_PROFILE ? row->info.key : row->info.env, empty ? "" : "=\"", quoted,
-         empty ? "" : "\"", why, allowed, used, origin[s->source[id]]);
+    options_tell(diag, ctx, "%s%s%s%s%s %s; allowed: %s; %s (%s) is used instead",
+                 from == HY_FROM_PROFILE ? "the profile's " : "",
+                 from == HY_FROM_PROFILE ? row->info.key : row->info.env, empty ? "" : "=\"",
+                 quoted, empty ? "" : "\"", why, allowed, used, origin[s->source[id]]);
 }
 
 int options_set(struct hy_settings *s, enum hy_opt_id id, const char *value, enum hy_source from,
@@ -297,8 +387,9 @@ int options_set(struct hy_settings *s, enum hy_opt_id id, const char *value, enu
     value = value ?: "";
     len = strlen(value);
     if (from == HY_FROM_PROFILE && row->info.env_only) {
-        tell(diag, ctx, "%s cannot be set in a profile and is ignored there; set %s instead",
-             row->info.key, row->info.env);
+        options_tell(diag, ctx,
+                     "%s cannot be set in a profile and is ignored there; set %s instead",
+                     row->info.key, row->info.env);
         return -EINVAL;
     }
     if (len == 0)
@@ -371,12 +462,14 @@ void options_unknown_env(const char *name, size_t len, hy_diag_fn diag, void *ct
     enum hy_opt_id near = options_nearest(name, len);
     char quoted[TEXT_QUOTE_CAP];
 
+    if (len >= sizeof(EMULATOR) - 1 && memcmp(name, EMULATOR, sizeof(EMULATOR) - 1) == 0)
+        return;
     text_quote(name, len, quoted, sizeof(quoted));
     if (near == OPT_COUNT)
-        tell(diag, ctx, "%s is not an option of libhybrid and is ignored", quoted);
+        options_tell(diag, ctx, "%s is not an option of libhybrid and is ignored", quoted);
     else
-        tell(diag, ctx, "%s is not an option of libhybrid and is ignored; did you mean %s?", quoted,
-             rows[near].info.env);
+        options_tell(diag, ctx, "%s is not an option of libhybrid and is ignored; did you mean %s?",
+                     quoted, rows[near].info.env);
 }
 
 static void format_pm(const struct hy_pm_spec *pm, char *buf, size_t cap)
@@ -431,8 +524,27 @@ void options_format(const struct hy_settings *s, enum hy_opt_id id, char *buf, s
     } else if (row->parse == parse_size) {
         memcpy(&bytes, field, sizeof(bytes));
         text_format_size(bytes, buf, cap);
+    } else if (row->parse == parse_time) {
+        memcpy(&bytes, field, sizeof(bytes));
+        text_format_time(bytes, buf, cap);
     } else if (row->parse == parse_pm) {
         format_pm(field, buf, cap);
+    } else if (row->parse == parse_decimal) {
+        unsigned milli = (unsigned)(*(const double *)field * 1000 + 0.5);
+
+        size_t len = (size_t)snprintf(buf, cap, "%u.%03u", milli / 1000, milli % 1000);
+
+        while (len > 1 && len < cap && buf[len - 1] == '0') /* 1.500 as 1.5, 8.000 as 8 */
+            buf[--len] = '\0';
+        if (len > 1 && len < cap && buf[len - 1] == '.')
+            buf[len - 1] = '\0';
+    } else if (row->parse == parse_threads) {
+        const struct hy_thread_spec *t = field;
+
+        if (t->count)
+            snprintf(buf, cap, "%u", (unsigned)t->count);
+        else
+            snprintf(buf, cap, "%s", t->off ? "off" : "auto");
     } else {
         const char *text = field;
 
@@ -446,71 +558,4 @@ uint64_t hy_amount_bytes(struct hy_amount a, uint64_t node_bytes)
         return a.value;
     /* In two parts, as node_bytes * 100 can overflow. */
     return node_bytes / 100 * a.value + node_bytes % 100 * a.value / 100;
-}
-
-/* Each of these is told when it is set and the setting `because` makes it idle. */
-static int check_idle(const struct hy_settings *s, enum hy_opt_id id, enum hy_opt_id because,
-                      hy_diag_fn diag, void *ctx)
-{
-    char value[TEXT_QUOTE_CAP];
-
-    if (s->source[id] == HY_FROM_DEFAULT || s->source[id] < s->source[because])
-        return 0; /* nobody asked for it, or who decided `because` overrides a profile */
-    options_format(s, because, value, sizeof(value));
-    tell(diag, ctx, "%s has no effect with %s=%s", rows[id].info.env, rows[because].info.env,
-         value);
-    return 1;
-}
-
-static bool no_dram(struct hy_amount a)
-{
-    return a.value == 0;
-}
-
-int options_check(const struct hy_settings *s, hy_diag_fn diag, void *ctx)
-{
-    int problems = 0;
-
-    if (s->policy == HY_POLICY_PM && s->pm.kind == HY_PM_NONE) {
-        tell(diag, ctx, "HYBRID_POLICY=pm contradicts HYBRID_PM=none; all memory will be DRAM");
-        problems++;
-    }
-    if (s->policy == HY_POLICY_DRAM && (no_dram(s->dram) || no_dram(s->dram_shared))) {
-        tell(diag, ctx,
-             "HYBRID_POLICY=dram contradicts %s=0; new memory will come from PM while "
-             "there is room",
-             no_dram(s->dram) ? "HYBRID_DRAM" : "HYBRID_DRAM_SHARED");
-        problems++;
-    }
-    if (s->policy != HY_POLICY_DRAM && s->policy != HY_POLICY_OFF && s->pm.kind == HY_PM_NONE &&
-        no_dram(s->dram)) {
-        tell(diag, ctx,
-             "HYBRID_PM=none with HYBRID_DRAM=0 leaves no memory; the DRAM limit is "
-             "not kept");
-        problems++;
-    }
-    if (s->source[OPT_DRAM] != HY_FROM_DEFAULT && s->source[OPT_DRAM_SHARED] != HY_FROM_DEFAULT &&
-        strcmp(s->registry, "none") != 0 && s->dram.is_percent == s->dram_shared.is_percent &&
-        s->dram.value > s->dram_shared.value) {
-        tell(diag, ctx, "HYBRID_DRAM is above HYBRID_DRAM_SHARED; the smaller one counts");
-        problems++;
-    }
-    if (s->policy == HY_POLICY_OFF) {
-        if (s->cls != HY_CLASS_UNKNOWN)
-            problems += check_idle(s, OPT_CLASS, OPT_POLICY, diag, ctx);
-        if (s->sites == HY_ON)
-            problems += check_idle(s, OPT_SITES, OPT_POLICY, diag, ctx);
-    }
-    if (strcmp(s->registry, "none") == 0)
-        problems += check_idle(s, OPT_DRAM_SHARED, OPT_REGISTRY, diag, ctx);
-    if (s->sites == HY_OFF) {
-        problems += check_idle(s, OPT_SITE_MIN, OPT_SITES, diag, ctx);
-        problems += check_idle(s, OPT_SITE_SAMPLE, OPT_SITES, diag, ctx);
-    }
-    /* A hint, not an error: STRICT with the default START is what most people write. */
-    if (s->strict && s->start > 0 && s->source[OPT_START] == HY_FROM_ENV)
-        tell(diag, ctx,
-             "HYBRID_STRICT=1 says nothing of what only shows when placing starts (a missing "
-             "libmemkind, say); with HYBRID_START=0 that is before main");
-    return problems;
 }

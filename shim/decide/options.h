@@ -12,6 +12,12 @@ enum hy_pm_kind { HY_PM_AUTO, HY_PM_NONE, HY_PM_NODE, HY_PM_FILE, HY_PM_EMULATED
 enum hy_dram_alloc { HY_DRAM_MEMKIND, HY_DRAM_NEXT };
 enum hy_tristate { HY_AUTO, HY_OFF, HY_ON };
 
+/* The most threads while the data are on PM. */
+struct hy_thread_spec {
+    bool off;       /* never cap */
+    uint32_t count; /* 0: from the profile, or found out */
+};
+
 /* An amount of memory: bytes, or a percentage of a node (resolved later). */
 struct hy_amount {
     bool is_percent;
@@ -48,6 +54,13 @@ struct hy_settings {
     char profile_path[HY_PATH_MAX]; /* directories, ':' between them */
     char registry[HY_PATH_MAX];     /* "auto", "none" or a path */
     char stats[HY_PATH_MAX];        /* "0", "1" or a file (%p = pid) */
+    struct hy_thread_spec threads;
+    uint64_t interval; /* ns between two looks of the control thread */
+    char counters[HY_PATH_MAX]; /* "auto", ..., "replay:FILE" */
+    char machine[HY_PATH_MAX];  /* "auto", a technology, or a machine file */
+    char record[HY_PATH_MAX];   /* "0", "1" or a file (%p = pid) */
+    uint64_t class_period;      /* ns */
+    double class_slowdown, class_writes, class_threads; /* struct class_rules */
     uint64_t start;                 /* resident bytes from which steering starts; 0: at once */
     uint64_t mmap_min;              /* smallest program mmap that is steered */
     enum hy_tristate sites;         /* call-site accounting */
@@ -77,6 +90,9 @@ enum hy_opt_id options_by_key(const char *key);
 enum hy_opt_id options_nearest(const char *name, size_t len);
 /* Tell that an environment name is no option of ours, with the nearest one. */
 void options_unknown_env(const char *name, size_t len, hy_diag_fn diag, void *ctx);
+/* Put a message together for `diag`, which may be NULL. */
+void options_tell(hy_diag_fn diag, void *ctx, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 /* Cross-option checks, all in one place; number of problems told (hints that
  * are no error are told but not counted). */
 int options_check(const struct hy_settings *s, hy_diag_fn diag, void *ctx);

@@ -11,11 +11,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cpuset.h"
 #include "decide/text.h"
 
 #define BUCKETS (2 * PROFILE_MAX_SITES) /* power of two, never more than half full */
 
-enum section { SEC_NONE, SEC_SKIP, SEC_APP, SEC_OPTIONS, SEC_SITE, SEC_LATER };
+enum section { SEC_NONE, SEC_SKIP, SEC_APP, SEC_OPTIONS, SEC_SITE, SEC_THREADS, SEC_LATER };
 
 enum app_key {
     APP_EXE,
@@ -43,7 +44,8 @@ enum site_key {
 #define SITE_KEYS                                                                                  \
     "frame0|frame1|frame2|frame3|frame4|frame5|frame6|frame7|tier|count|bytes|"                    \
     "live-bytes|min-size|max-size|reads|writes"
-#define SECTIONS "app|options|site|threads|machine"
+#define THREAD_KEYS "dram|pm" /* in the order of enum hy_tier */
+#define SECTIONS    "app|options|site|threads|machine"
 
 struct parser {
     struct profile *p;
@@ -212,7 +214,8 @@ static enum section enter_site(struct parser *ps, const char *name, size_t len)
 /* A line that starts with '['. len without trailing blanks. */
 static enum section enter_section(struct parser *ps, const char *line, size_t len)
 {
-    static const enum section sections[] = {SEC_APP, SEC_OPTIONS, SEC_SITE, SEC_LATER, SEC_LATER};
+    static const enum section sections[] = {SEC_APP, SEC_OPTIONS, SEC_SITE, SEC_THREADS,
+                                            SEC_LATER};
     const char *close = memchr(line, ']', len);
     size_t word = 0;
     int n;
@@ -264,22 +267,10 @@ static bool set_frame(struct hy_frame *frame, const char *value)
 /* Decimal, above 0 and up to 1000: nothing runs a thousand times slower on PM. */
 static bool set_slowdown(double *field, const char *value)
 {
-    size_t whole = strspn(value, "0123456789");
-    size_t fraction = value[whole] == '.' ? strspn(value + whole + 1, "0123456789") : 0;
-    uint64_t n, f = 0;
-    double scale = 1;
+    double slowdown;
 
-    if (whole == 0 || whole > 4 || fraction > 15 ||
-        value[whole + (value[whole] == '.') + fraction] != '\0' ||
-        (value[whole] == '.' && fraction == 0))
+    if (text_parse_decimal(value, strlen(value), &slowdown) < 0)
         return false;
-    (void)text_parse_u64(value, whole, &n);
-    for (size_t i = 0; i < fraction; i++) {
-        f = f * 10 + (uint64_t)(value[whole + 1 + i] - '0');
-        scale *= 10;
-    }
-    double slowdown = (double)n + (double)f / scale;
-
     if (slowdown <= 0 || slowdown > 1000)
         return false;
     *field = slowdown;
@@ -385,6 +376,16 @@ static void site_key(struct parser *ps, int key, const char *name, const char *v
     }
 }
 
+static void thread_key(struct parser *ps, int key, const char *name, const char *value)
+{
+    uint64_t n;
+
+    if (text_parse_u64(value, strlen(value), &n) < 0 || n < 1 || n > HY_CPUS)
+        tell_value(ps, name, value, "a number of threads from 1 to 1024");
+    else
+        ps->p->threads[key] = (uint32_t)n;
+}
+
 static void option_key(struct parser *ps, enum hy_opt_id id, const char *name, const char *value)
 {
     struct profile *p = ps->p;
@@ -436,8 +437,10 @@ static int on_key(void *user, const char *section, const char *name, const char 
         }
         note_duplicate(ps, (int)id, name);
         option_key(ps, id, name, value);
-    } else if (ps->section == SEC_APP || ps->section == SEC_SITE) {
-        const char *keys = ps->section == SEC_APP ? APP_KEYS : SITE_KEYS;
+    } else if (ps->section == SEC_APP || ps->section == SEC_SITE || ps->section == SEC_THREADS) {
+        const char *keys = ps->section == SEC_APP    ? APP_KEYS
+                           : ps->section == SEC_SITE ? SITE_KEYS
+                                                     : THREAD_KEYS;
 
         key = text_choice(keys, name, len);
         if (key < 0) {
@@ -445,7 +448,9 @@ static int on_key(void *user, const char *section, const char *name, const char 
             return 1;
         }
         note_duplicate(ps, key, name);
-        (ps->section == SEC_APP ? app_key : site_key)(ps, key, name, value);
+        (ps->section == SEC_APP    ? app_key
+         : ps->section == SEC_SITE ? site_key
+                                   : thread_key)(ps, key, name, value);
     } else if (ps->section == SEC_NONE) {
         tell(ps, "a key stands before the first section and is ignored");
         ps->section = SEC_SKIP; /* once */

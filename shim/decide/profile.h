@@ -40,6 +40,8 @@ struct profile {
     double slowdown;     /* run time on PM / on DRAM, 0 = not known */
     int write_intensive; /* -1 not known, 0, 1 */
     uint64_t footprint;  /* bytes, 0 = not known */
+    /* [threads]: best number with the data on a tier (Algorithm 2), 0 = not known */
+    uint32_t threads[HY_TIERS];
     /* options set by [options], key -> text; applied below the environment */
     struct {
         enum hy_opt_id id;

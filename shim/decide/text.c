@@ -178,6 +178,30 @@ int text_parse_hex(const char *s, size_t len, uint64_t *ret)
     return 0;
 }
 
+int text_parse_decimal(const char *s, size_t len, double *ret)
+{
+    const char *point = memchr(s, '.', len);
+    size_t whole = point ? (size_t)(point - s) : len;
+    size_t fraction = point ? len - whole - 1 : 0;
+    double n = 0, scale = 1;
+
+    if (whole == 0 || (point && fraction == 0))
+        return -EINVAL;
+    for (size_t i = 0; i < len; i++) {
+        if (i == whole)
+            continue;
+        if (!is_digit(s[i]))
+            return -EINVAL;
+        n = n * 10 + (s[i] - '0');
+        if (i > whole)
+            scale *= 10;
+    }
+    if (len > 31)
+        return -ERANGE;
+    *ret = n / scale;
+    return 0;
+}
+
 size_t text_choice_word(const char *choices, int index, const char **ret_word)
 {
     while (index-- > 0) {
@@ -319,4 +343,72 @@ bool text_glob(const char *pattern, const char *s)
     while (*pattern == '*')
         pattern++;
     return *pattern == '\0';
+}
+
+static bool take_digits(const char **at, uint64_t *ret)
+{
+    uint64_t v = 0;
+    if (**at < '0' || **at > '9')
+        return false;
+    for (; **at >= '0' && **at <= '9'; (*at)++)
+        v = HY_MIN(v * 10 + (uint64_t)(**at - '0'), UINT32_MAX);
+    *ret = v;
+    return true;
+}
+
+bool text_next_range(const char **at, uint64_t *ret_lo, uint64_t *ret_hi)
+{
+    const char *p = *at;
+    uint64_t lo, hi;
+
+    p += *p == ',';
+    if (!take_digits(&p, &lo))
+        return false;
+    hi = lo;
+    if (*p == '-') {
+        p++;
+        if (!take_digits(&p, &hi))
+            return false;
+    }
+    *at = p;
+    *ret_lo = lo;
+    *ret_hi = HY_MAX(lo, hi);
+    return true;
+}
+
+static const struct {
+    char name[3];
+    uint64_t ns;
+} units[] = {{"m", 60000000000u}, {"s", 1000000000u}, {"ms", 1000000u}, {"us", 1000u}};
+
+int text_parse_time(const char *s, size_t len, uint64_t *ret)
+{
+    size_t digits = 0;
+    uint64_t n;
+
+    while (digits < len && s[digits] >= '0' && s[digits] <= '9')
+        digits++;
+    for (size_t i = 0; i < HY_ARRAY_SIZE(units); i++) {
+        if (strlen(units[i].name) != len - digits ||
+            memcmp(units[i].name, s + digits, len - digits) != 0)
+            continue;
+        int r = text_parse_u64(s, digits, &n);
+
+        if (r < 0)
+            return r;
+        if (n > ((uint64_t)1 << 60) / units[i].ns)
+            return -ERANGE;
+        *ret = n * units[i].ns;
+        return 0;
+    }
+    return -EINVAL;
+}
+
+void text_format_time(uint64_t ns, char *buf, size_t cap)
+{
+    size_t i = 0;
+
+    while (i + 1 < HY_ARRAY_SIZE(units) && (ns == 0 || ns % units[i].ns != 0))
+        i++;
+    (void)snprintf(buf, cap, "%llu%s", (unsigned long long)(ns / units[i].ns), units[i].name);
 }

@@ -17,9 +17,17 @@ int text_parse_u64(const char *s, size_t len, uint64_t *ret);
 /* Digits and an optional K, M, G or T (also KiB, KB, k, ...: all powers of
  * 1024). -EINVAL as above; -ERANGE above TEXT_SIZE_LIMIT. */
 int text_parse_size(const char *s, size_t len, uint64_t *ret);
+/* Digits and a unit: us, ms, s or m; in ns. -EINVAL as above, also without a unit; -ERANGE
+ * above 2^60 ns. */
+int text_parse_time(const char *s, size_t len, uint64_t *ret);
+/* The shortest exact form: 10ms, 1500us, 2s. */
+void text_format_time(uint64_t ns, char *buf, size_t cap);
 /* The shortest exact form: 16M, 1536K, 1000. */
 void text_format_size(uint64_t bytes, char *buf, size_t cap);
 int text_parse_hex(const char *s, size_t len, uint64_t *ret);
+/* Digits with or without a point and more digits; the locale does not matter. -EINVAL:
+ * something else; -ERANGE: more than 31 characters. */
+int text_parse_decimal(const char *s, size_t len, double *ret);
 int text_hex_digit(char c); /* 0..15, -1 */
 /* Index of s in "red|green|blue", -1 if it is not there. */
 int text_choice(const char *choices, const char *s, size_t len);
@@ -27,6 +35,9 @@ int text_choice(const char *choices, const char *s, size_t len);
 size_t text_choice_word(const char *choices, int index, const char **ret_word);
 /* "a|b|c" as "a, b or c". */
 void text_choices_prose(const char *choices, char *buf, size_t cap);
+/* The next of a kernel's list ("0-3,8"): lo == hi for a single number. false at its end or at
+ * something else. *at moves on. Numbers are cut at 2^32. */
+bool text_next_range(const char **at, uint64_t *ret_lo, uint64_t *ret_hi);
 bool text_has_control(const char *s, size_t len);
 /* How many single-letter slips (insert, drop, change, swap) lie between two
  * names, ignoring case and taking '-' for '_'; large when they are long. */

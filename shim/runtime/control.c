@@ -5,27 +5,31 @@
  * blocked in it; it allocates only under the guard. */
 #include <pthread.h>
 #include <signal.h>
+#include <string.h>
 
 #include "base/guard.h"
+#include "runtime/classify.h"
 #include "runtime/internal.h"
+#include "runtime/threadcap.h"
 #include "service/heap/heap.h"
 #include "service/maps.h"
+#include "sys/emulator.h"
 #include "sys/log.h"
 #include "sys/os.h"
 
-#define TICK_NS       1000000000ull
-#define LOOKS_A_TICK  5           /* whether the program's last thread has gone */
-#define LAST_LOOK_NS  10000000ull /* the same, once main has */
+#define HOUSE_NS      1000000000ull /* between two housekeepings, at least */
+#define LOOK_NS       200000000ull /* between two looks whether the program's last thread has gone */
+#define LAST_LOOK_NS  10000000ull  /* the same, once main has */
 #define STACK_BYTES   ((size_t)1 << 20)
 #define DECAY_BYTES   ((size_t)256 << 20) /* given back a tick at most */
 #define MEASURE_PAGES ((size_t)128 << 10) /* looked at a tick at most */
 /* A process that engaged in its constructor gets the thread only when it has
  * lived so long or grown so large. */
-#define LATE_NS    1000000000ull
-#define LATE_BYTES (16 * HY_MIB)
+#define LATE_NS      1000000000ull
+#define LATE_BYTES   (16 * HY_MIB)
 #define FORK_WAIT_MS 1000
-#define GRACE_NS 2000000ull
-#define POKE_EVERY 16 /* slow allocations between two looks at the clock */
+#define GRACE_NS     2000000ull
+#define POKE_EVERY   16 /* slow allocations between two looks at the clock */
 
 static uint8_t running;  /* this process has the thread */
 static uint8_t tried;    /* do not try again after a failure */
@@ -45,15 +49,27 @@ static void trim_next(void)
         next_trim();
 }
 
+/* Not faster than this for a short HYBRID_INTERVAL: memory given back too early is paid for. */
+static void keep_house(void)
+{
+    static uint64_t last_ns;
+    uint64_t now = os_now_ns();
+    if (now - last_ns < HOUSE_NS)
+        return;
+    last_ns = now;
+    trim_next();
+    heap_decay(HY_DRAM, DECAY_BYTES);
+    heap_decay(HY_PM, DECAY_BYTES);
+    maps_measure(MEASURE_PAGES);
+}
+
 static void tick(void)
 {
     if (runtime_state() != HY_STEERING)
         return;
     policy_tick();
-    trim_next();
-    heap_decay(HY_DRAM, DECAY_BYTES);
-    heap_decay(HY_PM, DECAY_BYTES);
-    maps_measure(MEASURE_PAGES);
+    threadcap_tick();
+    keep_house();
     if (hy_config.set.dram_allocator == HY_DRAM_NEXT)
         steer_next_measure();
 }
@@ -62,8 +78,14 @@ static void tick(void)
  * pthread_exit), and the process waits only for us. */
 static bool sleep_a_tick(void)
 {
-    for (unsigned i = 0; i < LOOKS_A_TICK && runtime_state() == HY_STEERING; i++) {
-        os_sleep_ns(TICK_NS / LOOKS_A_TICK);
+    for (uint64_t left = hy_config.set.interval; left > 0 && runtime_state() == HY_STEERING;) {
+        uint64_t part = HY_MIN(HY_MIN(left, LOOK_NS), classify_period_ns());
+        if (emulator_open())
+            part = HY_MIN(left, emulator_sleep_ns(part, LOOK_NS));
+        else
+            os_sleep_ns(part);
+        left -= part;
+        classify_tick();
         while (os_main_ended()) {
             if (os_thread_count() <= 2) /* the zombie of main, and this one */
                 return false;
@@ -78,6 +100,8 @@ static void *control_main(void *unused)
     sigset_t none;
     (void)unused;
     hy_guard_enter(); /* what we call must not come back into the heaps */
+    (void)emulator_open();
+    emulator_ignore_thread();
     if (runtime_state() == HY_ENGAGING) {
         __atomic_store_n(&loading, 1, __ATOMIC_SEQ_CST);
         control_wait_for_forks();
@@ -149,12 +173,16 @@ void control_poke(void)
     static uint32_t calls;
     if (HY_LIKELY(__atomic_load_n(&tried, __ATOMIC_RELAXED)) || hy_guarded())
         return;
+    if (policy_used() >= LATE_BYTES || strcmp(hy_config.set.record, "0") != 0) {
+        start_once();
+        return;
+    }
     if (__atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED) % POKE_EVERY)
         return;
     uint64_t now = os_now_ns();
     if (!born_ns)
         born_ns = now;
-    if (now - born_ns >= LATE_NS || policy_used() >= LATE_BYTES)
+    if (now - born_ns >= LATE_NS)
         start_once();
 }
 

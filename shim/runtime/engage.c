@@ -10,11 +10,14 @@
 #include <unistd.h>
 
 #include "base/guard.h"
+#include "runtime/classify.h"
+#include "runtime/threadcap.h"
 #include "service/heap/heap.h"
 #include "service/maps.h"
 #include "service/sites.h"
 #include "service/supply.h"
 #include "sys/dl.h"
+#include "sys/emulator.h"
 #include "sys/env.h"
 #include "sys/log.h"
 #include "sys/os.h"
@@ -91,6 +94,7 @@ void runtime_go_passive(const char *why)
     if (now >= HY_STEERING)
         return; /* blocks of the heaps may be about, or the program has ended */
     runtime_set_ops(next_alloc());
+    threadcap_end();
     log_info("passive: %s", why);
 }
 
@@ -165,8 +169,14 @@ static int find_pm(void)
         return use_directory(spec->dir);
     case HY_PM_EMULATED:
         m->backend = HY_PM_EMULATED;
+        if (emulator_bytes(HY_DRAM))
+            m->dram_bytes = emulator_bytes(HY_DRAM);
         m->pm_bytes = spec->bytes ? spec->bytes : m->dram_bytes;
-        (void)snprintf(m->why, sizeof(m->why), "emulated: ordinary memory that is called PM");
+        if (emulator_bytes(HY_PM) && !spec->bytes)
+            m->pm_bytes = emulator_bytes(HY_PM);
+        (void)snprintf(m->why, sizeof(m->why), "emulated: %s",
+                       emulator_open() ? "the machine that this program runs on"
+                                       : "ordinary memory that is called PM");
         return 0;
     case HY_PM_NONE:
         break;
@@ -181,6 +191,8 @@ static int find_pm(void)
 static uint64_t range_bytes(uint64_t capacity)
 {
     uint64_t want = HY_MIN(HY_MAX(capacity * 4, 64 * HY_GIB), 4096 * HY_GIB);
+    if (emulator_open()) /* its capacity is not this computer's, and a guest's kernel walks pages */
+        want = 16 * HY_GIB;
     return want & ~(uint64_t)(HEAP_STEP - 1);
 }
 
@@ -274,6 +286,7 @@ void engage_now(void)
     const char *problem = NULL;
     hy_guard_enter();
     unsigned objects = dl_count_objects();
+    (void)emulator_open();
     if (find_pm())
         problem = hy_config.set.pm.kind == HY_PM_AUTO ? "this machine has one kind of memory"
                                                       : "the PM that was asked for is not there";
@@ -330,20 +343,33 @@ static void strict_checks(void)
         _exit(EXIT_CONFIG);
 }
 
-__attribute__((constructor)) static void begin(void)
+void runtime_prepare(void)
 {
+    static uint8_t begun;
     int saved = errno;
+    if (__atomic_exchange_n(&begun, 1, __ATOMIC_ACQ_REL))
+        return;
     log_init();
     (void)next_alloc();
-    if (env_is_secure()) {
-        runtime_go_passive("set-user-id program");
-    } else {
+    if (!env_is_secure()) {
         (void)settings_load();
         settings_echo();
         if (strcmp(hy_config.set.stats, "1") == 0)
             log_keep_stderr();
         if (hy_config.set.strict)
             strict_checks();
+        threadcap_begin();
+    }
+    errno = saved;
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    int saved = errno;
+    runtime_prepare();
+    if (env_is_secure()) {
+        runtime_go_passive("set-user-id program");
+    } else {
         if (hy_config.set.policy == HY_POLICY_OFF) {
             runtime_go_passive("HYBRID_POLICY=off");
         } else if (hy_config.set.pm.kind == HY_PM_NONE) {
@@ -364,8 +390,10 @@ __attribute__((constructor)) static void begin(void)
 __attribute__((destructor)) static void end(void)
 {
     int saved = errno;
-    if (!env_is_secure())
+    if (!env_is_secure()) {
+        classify_finish();
         report_at_exit();
+    }
     if (runtime_change_state(HY_STEERING, HY_ENDED))
         policy_leave();
     else if (!runtime_change_state(HY_WATCH, HY_ENDED))

@@ -5,7 +5,9 @@
 #include <stdbool.h>
 
 #include "base/guard.h"
+#include "runtime/classify.h"
 #include "runtime/internal.h"
+#include "runtime/threadcap.h"
 #include "service/heap/heap.h"
 #include "service/maps.h"
 #include "service/sites.h"
@@ -102,6 +104,8 @@ static void child_begins(void)
         runtime_freeze();
     missed = false;
     control_postfork_child();
+    threadcap_child();
+    classify_child();
     log_drop_stderr();
 }
 

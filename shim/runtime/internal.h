@@ -3,6 +3,7 @@
 #ifndef HYBRID_RUNTIME_INTERNAL_H
 #define HYBRID_RUNTIME_INTERNAL_H
 
+#include "base/cpuset.h"
 #include "decide/options.h"
 #include "decide/profile.h"
 #include "runtime/runtime.h"
@@ -98,6 +99,11 @@ void policy_account(enum hy_tier t, int64_t delta);
 bool policy_set_dram_used(uint64_t bytes);
 uint64_t policy_used(void); /* charged to both tiers */
 void policy_tick(void);
+/* What the counters say; the user's word and the profile's come before it. */
+void policy_set_class(enum hy_class cls);
+/* Tell the others which CPUs this process is confined to (none: not confined), and learn
+ * which ones those that came before it are. */
+void policy_exchange_cpus(const struct hy_cpus *mine, struct hy_cpus *ret_taken);
 void policy_get(struct policy_view *ret);
 void policy_leave(void);
 void policy_prefork(void);
@@ -125,5 +131,7 @@ void control_postfork_child(void);
 void fork_install(void);
 int fork_install_locks(void); /* after memkind is loaded; 0 or -errno */
 void report_at_exit(void);
+/* %p in a file's name is the process id. */
+void report_expand_name(const char *spec, char *path, size_t cap);
 
 #endif

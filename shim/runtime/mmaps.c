@@ -11,6 +11,7 @@
 #include "runtime/internal.h"
 #include "service/heap/heap.h"
 #include "service/maps.h"
+#include "sys/emulator.h"
 #include "sys/log.h"
 #include "sys/os.h"
 
@@ -67,6 +68,7 @@ static void place(void *p, size_t len, int prot)
         if (mask)
             (void)os_prefer_nodes(p, len, mask);
     }
+    emulator_set_tier(p, len, t);
     maps_add(p, len, t, charged);
 }
 

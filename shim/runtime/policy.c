@@ -289,6 +289,11 @@ bool policy_set_dram_used(uint64_t bytes)
            (cover(bytes) || pol.policy == HY_POLICY_DRAM);
 }
 
+void policy_set_class(enum hy_class cls)
+{
+    __atomic_store_n(&pol.cls, (uint8_t)cls, __ATOMIC_RELAXED);
+}
+
 uint64_t policy_used(void)
 {
     return get(&pol.used[HY_DRAM]) + get(&pol.used[HY_PM]);
@@ -332,6 +337,21 @@ void policy_tick(void)
         if (__atomic_exchange_n(&pol.closed[HY_DRAM], false, __ATOMIC_RELAXED))
             heap_reopen(HY_DRAM); /* others may have left */
     }
+}
+
+void policy_exchange_cpus(const struct hy_cpus *mine, struct hy_cpus *ret_taken)
+{
+    *ret_taken = (struct hy_cpus){{0}};
+    pthread_mutex_lock(&lock);
+    if (pol.reg_state == REG_JOINED) {
+        registry_publish_cpus(pol.reg, mine->word);
+        (void)read_machine_locked(MACHINE_AGE_NS);
+        /* Of two that chose the same, the younger number gives way: never both. */
+        for (unsigned i = 0; i < pol.view.n; i++)
+            for (int k = 0; pol.view.entry[i].pid < os_pid() && k < REGISTRY_CPU_WORDS; k++)
+                ret_taken->word[k] |= pol.view.entry[i].cpus[k];
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 /* --- life cycle ------------------------------------------------------------------------ */

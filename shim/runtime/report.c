@@ -8,7 +8,9 @@
 
 #include "base/guard.h"
 #include "config.h"
+#include "runtime/classify.h"
 #include "runtime/internal.h"
+#include "runtime/threadcap.h"
 #include "service/heap/heap.h"
 #include "service/maps.h"
 #include "service/sites.h"
@@ -45,6 +47,8 @@ struct report {
     char exe[256];
     struct tier_report tier[HY_TIERS];
     struct policy_view policy;
+    struct threadcap_view threads;
+    struct classify_view classify;
     uint64_t rss, file_private;
 };
 
@@ -89,6 +93,8 @@ static void collect(struct report *r)
     if (os_exe_path(r->exe, sizeof(r->exe)))
         r->exe[0] = '\0';
     r->rss = os_rss_bytes();
+    threadcap_get(&r->threads);
+    classify_get(&r->classify);
     if (r->state != HY_STEERING)
         return;
     maps_measure(SIZE_MAX);
@@ -162,6 +168,22 @@ static void text_site(struct out *o, site_id id)
     add(o, "\n");
 }
 
+static void text_class(const struct classify_view *v, struct out *o)
+{
+    const struct classification *c = &v->found;
+    if (v->counters.what[0] == '\0')
+        return;
+    add(o, "  counts: %s%s%s%s; figures of %s\n", v->counters.what, v->counters.why[0] ? " (" : "",
+        v->counters.why, v->counters.why[0] ? ")" : "", v->machine);
+    if (c->windows > 0)
+        add(o, "  class found: %s%s, confidence %.2f%s, %u windows, %u changes\n",
+            hy_class_name(c->cls), c->write_intensive ? ", write-intensive" : "", c->confidence,
+            c->weak ? " (a hint)" : "", c->windows, c->phases);
+    if (c->windows > 0 && !c->weak)
+        add(o, "  slowdown on PM: %.2f (by latency %.2f, by bandwidth %.2f)\n", c->slowdown,
+            c->latency_slowdown, c->bandwidth_slowdown);
+}
+
 static void print_text(const struct report *r, struct out *o)
 {
     char b[16], c[16], name[32];
@@ -187,9 +209,14 @@ static void print_text(const struct report *r, struct out *o)
         human(r->policy.dram_shared, c));
     add(o, r->policy.in_registry ? ", claimed %s\n" : ", alone (no registry)%s\n",
         r->policy.in_registry ? human(r->policy.claimed, b) : "");
+    text_class(&r->classify, o);
     if (r->policy.wish || r->policy.asked)
         add(o, "  wishes %s of DRAM; asked to give up %s\n", human(r->policy.wish, b),
             human(r->policy.asked, c));
+    if (r->threads.times)
+        add(o, "  threads on %u of %u CPUs at the end; %u changes, %u threads left alone\n",
+            r->threads.cap ? r->threads.cap : r->threads.base, r->threads.base, r->threads.times,
+            r->threads.left_alone);
     if (r->policy.forced_bytes)
         add(o, "  %s went to DRAM beyond its limit: PM was full\n",
             human(r->policy.forced_bytes, b));
@@ -258,6 +285,28 @@ static void json_sites(struct out *o)
     add(o, "\n  ]\n}\n");
 }
 
+static void json_class(const struct classify_view *v, struct out *o)
+{
+    const struct classification *c = &v->found;
+    add(o, "  \"classification\": {\"class\": \"%s\", \"weak\": %s, \"write_intensive\": %s, ",
+        hy_class_name(c->cls), c->weak ? "true" : "false", c->write_intensive ? "true" : "false");
+    /* Thousandths: a decimal point would depend on the locale. */
+    add(o,
+        "\"confidence_milli\": %u, \"slowdown_milli\": %u, \"latency_slowdown_milli\": %u, "
+        "\"bandwidth_slowdown_milli\": %u, \"write_share_milli\": %u, ",
+        (unsigned)(c->confidence * 1000), (unsigned)(c->slowdown * 1000),
+        (unsigned)(c->latency_slowdown * 1000), (unsigned)(c->bandwidth_slowdown * 1000),
+        (unsigned)(c->write_share * 1000));
+    add(o, "\"windows\": %u, \"phases\": %u, \"cost_ns\": %" PRIu64 ", \"counters\": ", c->windows,
+        c->phases, v->cost_ns);
+    json_string(o, v->counters.what);
+    add(o, ", \"why\": ");
+    json_string(o, v->counters.why);
+    add(o, ", \"machine\": ");
+    json_string(o, v->machine);
+    add(o, "},\n");
+}
+
 static void print_json(const struct report *r, struct out *o)
 {
     char name[32];
@@ -269,7 +318,9 @@ static void print_json(const struct report *r, struct out *o)
     add(o, ",\n  \"state\": \"%s\",\n  \"why\": ", runtime_state_name(r->state));
     json_string(o, steering ? hy_machine.why : why_not(r));
     add(o, ",\n  \"policy\": \"%s\",\n  \"class\": \"%s\",\n  \"rss\": %" PRIu64 ",\n",
-        policy_name(name, sizeof(name)), hy_class_name(settings_class()), r->rss);
+        policy_name(name, sizeof(name)), hy_class_name(steering ? v->cls : settings_class()),
+        r->rss);
+    json_class(&r->classify, o);
     add(o, "  \"profile\": ");
     json_string(o, hy_config.have_profile ? hy_config.profile_file : "");
     add(o, ",\n  \"tiers\": {");
@@ -289,15 +340,15 @@ static void print_json(const struct report *r, struct out *o)
     json_string(o, v->registry_error);
     add(o,
         ", \"dram_shared\": %" PRIu64 ", \"claimed\": %" PRIu64 ", \"wish\": %" PRIu64
-        ", \"asked\": %" PRIu64 "},\n  \"forced_dram_bytes\": %" PRIu64
+        ", \"asked\": %" PRIu64 "},\n  \"threads\": {\"cap\": %u, \"cpus\": %u, \"changes\": %u"
+        ", \"left_alone\": %u},\n  \"forced_dram_bytes\": %" PRIu64
         ",\n  \"file_private_bytes\": %" PRIu64 ",\n",
-        v->dram_shared, v->in_registry ? v->claimed : 0, v->wish, v->asked, v->forced_bytes,
-        r->file_private);
+        v->dram_shared, v->in_registry ? v->claimed : 0, v->wish, v->asked, r->threads.cap,
+        r->threads.base, r->threads.times, r->threads.left_alone, v->forced_bytes, r->file_private);
     json_sites(o);
 }
 
-/* %p in the name is the process id. */
-static void expand_name(const char *spec, char *path, size_t cap)
+void report_expand_name(const char *spec, char *path, size_t cap)
 {
     size_t n = 0;
     for (; *spec && n + 24 < cap; spec++) {
@@ -329,7 +380,7 @@ void report_at_exit(void)
         log_text(o.buf, o.len);
     } else {
         print_json(&r, &o);
-        expand_name(spec, path, sizeof(path));
+        report_expand_name(spec, path, sizeof(path));
         int e = os_write_file_atomic(path, o.buf, o.len);
         if (e)
             log_warn("HYBRID_STATS=%s cannot be written (%s)", path, os_error_name(e));

@@ -30,6 +30,8 @@ static inline const struct alloc_ops *runtime_ops(void)
 enum hy_state runtime_state(void);
 const char *runtime_state_name(enum hy_state s);
 
+/* Settings and first decisions: once, by the constructor or by a hook that is called before it. */
+void runtime_prepare(void);
 /* Before the program makes a thread. */
 void runtime_before_thread(void);
 /* As the libc's functions of the same names. */

@@ -216,6 +216,7 @@ void *steer_memalign(size_t align, size_t n)
         if (n >= site_from)
             look_up_site(n, &w);
         void *p = note_failed(heap_alloc_aligned(align, n, &w), &w, n);
+        control_poke();
         if (p)
             return p;
     }

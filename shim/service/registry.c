@@ -262,6 +262,8 @@ static void fill_slot(struct registry *r, struct reg_slot *s, enum hy_class cls)
     REG_STORE(&s->heartbeat_ns, os_now_ns());
     REG_STORE(&s->cls, (uint32_t)cls);
     REG_STORE(&s->threads, 1);
+    for (int i = 0; i < REGISTRY_CPU_WORDS; i++)
+        REG_STORE(&s->cpus[i], 0);
     REG_STORE(&s->name[0], name[0]);
     REG_STORE(&s->name[1], name[1]);
 }
@@ -410,6 +412,14 @@ void registry_publish(struct registry *r, enum hy_class cls, uint64_t pm_bytes, 
     REG_STORE(&s->heartbeat_ns, os_now_ns());
 }
 
+void registry_publish_cpus(struct registry *r, const uint64_t cpus[REGISTRY_CPU_WORDS])
+{
+    struct reg_slot *s = own_slot(r);
+
+    for (int i = 0; s && i < REGISTRY_CPU_WORDS; i++)
+        REG_STORE(&s->cpus[i], cpus[i]);
+}
+
 static uint64_t believed_bytes(const uint64_t *p)
 {
     uint64_t bytes = REG_LOAD(p);
@@ -450,6 +460,8 @@ static bool read_slot(struct registry *r, int i, uint64_t budget, struct registr
     e->asked_bytes = believed_bytes(&s->asked);
     e->heartbeat_ns = HY_MIN(heartbeat, now);
     e->threads = HY_MIN(REG_LOAD(&s->threads), MAX_THREADS);
+    for (int k = 0; k < REGISTRY_CPU_WORDS; k++)
+        e->cpus[k] = REG_LOAD(&s->cpus[k]);
     believed_name(s, e->name);
     return REG_LOAD(&s->word) == w; /* else the owner changed while we read */
 }

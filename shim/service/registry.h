@@ -13,6 +13,8 @@
 #define REGISTRY_SLOTS   256
 #define REGISTRY_VERSION 1u
 #define REGISTRY_BYTES   ((size_t)4096 + (size_t)128 * REGISTRY_SLOTS) /* of the file */
+/* CPUs beyond are not told of. */
+#define REGISTRY_CPU_WORDS 6
 /* Nobody has more; a larger budget is taken as this. */
 #define REGISTRY_MAX_BYTES (((uint64_t)1 << 48) - 1)
 
@@ -26,6 +28,7 @@ struct registry_entry {
     uint64_t dram_bytes, pm_bytes, wish_bytes, asked_bytes;
     uint64_t heartbeat_ns; /* CLOCK_MONOTONIC of the last update */
     uint32_t threads;
+    uint64_t cpus[REGISTRY_CPU_WORDS]; /* that it is confined to by us; all 0: not confined */
     char name[16];
 };
 
@@ -69,6 +72,8 @@ void registry_return_dram(struct registry *r, uint64_t bytes);
 /* Publish the rest of what we tell; also renews the heartbeat. */
 void registry_publish(struct registry *r, enum hy_class cls, uint64_t pm_bytes, uint64_t wish_bytes,
                       uint64_t asked_bytes, uint32_t threads);
+/* The CPUs that this process is confined to, so that others leave them to it. */
+void registry_publish_cpus(struct registry *r, const uint64_t cpus[REGISTRY_CPU_WORDS]);
 /* A checked copy of all living participants; reclaims dead ones on the way
  * (unless read-only). */
 void registry_read(struct registry *r, struct registry_view *ret);

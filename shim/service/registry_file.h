@@ -46,7 +46,8 @@ struct reg_slot {
     uint64_t pm, wish, asked, heartbeat_ns;
     uint32_t cls, threads;
     uint64_t name[2];
-    uint64_t reserved[7];
+    uint64_t cpus[REGISTRY_CPU_WORDS]; /* confined to these; all 0: not confined */
+    uint64_t reserved[1];
 };
 
 struct reg_file {

@@ -7,6 +7,7 @@
 
 #include "base/guard.h"
 #include "sys/dl.h"
+#include "sys/emulator.h"
 #include "sys/log.h"
 #include "sys/os.h"
 
@@ -59,8 +60,10 @@ int supply_load(char *err, size_t err_cap)
     mk.posix_memalign =
         (int (*)(memkind_t, void **, size_t, size_t))dl_symbol(h, "memkind_posix_memalign");
     mk.free = (void (*)(memkind_t, void *))dl_symbol(h, "memkind_free");
-    if (mk.create_fixed && mk.posix_memalign && mk.free)
+    if (mk.create_fixed && mk.posix_memalign && mk.free) {
+        emulator_ignore_code_of((const void *)(uintptr_t)mk.create_fixed);
         return 0;
+    }
     if (err_cap) {
         static const char text[] =
             "libmemkind lacks memkind_create_fixed (1.13 or newer is needed)";
@@ -97,7 +100,7 @@ static bool leaves_address_space(size_t bytes)
 
 /* Segments double, so that few kinds are needed (memkind's arenas are limited),
  * and no more than twice what is used is ever accessible. */
-static bool open_segment(struct tier_supply *s, size_t bytes)
+static bool open_segment(enum hy_tier t, struct tier_supply *s, size_t bytes)
 {
     size_t overhead = kind_overhead();
     size_t least = hy_align_up(bytes + overhead + bytes / 4 + 4 * HY_MIB, 2 * HY_MIB);
@@ -113,6 +116,7 @@ static bool open_segment(struct tier_supply *s, size_t bytes)
         return false;
     if (s->backing.nodes)
         (void)os_prefer_nodes(base, want, s->backing.nodes);
+    emulator_set_tier(base, want, t);
     s->opened += want; /* also when the kind fails: its pages may be touched */
     memkind_t kind = NULL;
     if (mk.create_fixed(base, want, &kind))
@@ -190,12 +194,13 @@ static bool put_on_file(struct tier_supply *s, char *base, size_t bytes)
     return false;
 }
 
-static void *take(struct tier_supply *s, size_t bytes)
+static void *take(enum hy_tier t, size_t bytes)
 {
+    struct tier_supply *s = &supply[t];
     if (!grow_chunk_table(s))
         return NULL;
     char *p = from_kind(s, bytes);
-    if (!p && open_segment(s, bytes))
+    if (!p && open_segment(t, s, bytes))
         p = from_kind(s, bytes);
     if (!p)
         return NULL;
@@ -216,7 +221,7 @@ void *supply_take(enum hy_tier t, size_t bytes)
     __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST);
     if (!__atomic_load_n(&closed, __ATOMIC_SEQ_CST)) {
         hy_guard_enter();
-        p = take(&supply[t], bytes);
+        p = take(t, bytes);
         hy_guard_leave();
     }
     __atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST);
@@ -229,7 +234,10 @@ int supply_purge(enum hy_tier t, void *base, size_t bytes)
      * a full file system. */
     if (supply[t].backing.dir)
         return -EOPNOTSUPP;
-    return os_purge(base, bytes);
+    int e = os_purge(base, bytes);
+    if (e == 0)
+        emulator_discard(base, bytes);
+    return e;
 }
 
 void supply_close(void)

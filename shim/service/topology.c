@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "decide/text.h"
 #include "sys/os.h"
 
 #define PATH_CAP 256
@@ -28,19 +29,10 @@ static uint64_t take_number(const char **at)
 /* "0-1,4" as a bit mask; nodes beyond the mask are left out. */
 static uint64_t parse_list(const char *text)
 {
-    uint64_t mask = 0;
-    while (is_digit(*text)) {
-        uint64_t lo = take_number(&text), hi = lo;
-        if (*text == '-') {
-            text++;
-            hi = take_number(&text);
-        }
+    uint64_t mask = 0, lo, hi;
+    while (text_next_range(&text, &lo, &hi))
         for (uint64_t i = lo; i <= hi && i < TOPO_MAX_NODES; i++)
             mask |= UINT64_C(1) << i;
-        if (*text != ',')
-            break;
-        text++;
-    }
     return mask;
 }
 

@@ -18,16 +18,26 @@ static void take_back_error(char *err, size_t cap)
         snprintf(err, cap, "%s", why != NULL ? why : "unknown loader error");
 }
 
-void *dl_next(const char *name)
+static void *look_up(void *where, const char *name)
 {
     int saved = errno;
     hy_guard_enter();
-    void *p = dlsym(RTLD_NEXT, name);
+    void *p = dlsym(where, name);
     if (p == NULL)
         take_back_error(NULL, 0);
     hy_guard_leave();
     errno = saved;
     return p;
+}
+
+void *dl_next(const char *name)
+{
+    return look_up(RTLD_NEXT, name);
+}
+
+void *dl_global(const char *name)
+{
+    return look_up(RTLD_DEFAULT, name);
 }
 
 void *dl_open_private(const char *soname, char *err, size_t err_cap)
@@ -44,14 +54,7 @@ void *dl_open_private(const char *soname, char *err, size_t err_cap)
 
 void *dl_symbol(void *handle, const char *name)
 {
-    int saved = errno;
-    hy_guard_enter();
-    void *p = dlsym(handle, name);
-    if (p == NULL)
-        take_back_error(NULL, 0);
-    hy_guard_leave();
-    errno = saved;
-    return p;
+    return look_up(handle, name);
 }
 
 int dl_find(const void *addr, struct dl_object *ret)

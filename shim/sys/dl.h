@@ -9,6 +9,8 @@
 
 /* Next definition of `name` after this library, or NULL. */
 void *dl_next(const char *name);
+/* First definition among the program's global symbols, or NULL. */
+void *dl_global(const char *name);
 /* Open a library privately; NULL on failure with a reason in err. */
 void *dl_open_private(const char *soname, char *err, size_t err_cap);
 void *dl_symbol(void *handle, const char *name);

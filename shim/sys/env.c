@@ -32,3 +32,8 @@ void env_each(const char *prefix,
         fn(*e, (size_t)(eq - *e), eq + 1, ctx);
     }
 }
+
+char *const *env_all(void)
+{
+    return environ;
+}

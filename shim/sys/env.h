@@ -8,6 +8,8 @@
 
 bool env_is_secure(void); /* AT_SECURE: we must not act */
 const char *env_get(const char *name);
+/* All of it, as the program has it now: to be passed on, not looked at. */
+char *const *env_all(void);
 /* Calls fn(name, name_len, value, ctx) for every variable starting with prefix. */
 void env_each(const char *prefix,
               void (*fn)(const char *name, size_t name_len, const char *value, void *ctx),

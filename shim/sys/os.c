@@ -180,6 +180,14 @@ int raw_open(const char *path, int flags, unsigned mode)
     return fd >= 0 && fd <= 2 ? move_fd((int)fd, 3) : (int)fd;
 }
 
+int raw_keep(int fd)
+{
+    long high = raw3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 200);
+    if (high >= 0)
+        os_close(fd);
+    return high >= 0 ? (int)high : fd;
+}
+
 static int fd_stat(int fd, struct stat *st)
 {
     int saved = errno;
@@ -402,11 +410,7 @@ int os_temp_file(const char *dir, uint64_t bytes, int *ret_fd)
         os_close(fd);
         return r;
     }
-    /* It stays open: leave the low numbers to the program, which may count on them. */
-    long high = raw3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 200);
-    if (high >= 0)
-        os_close(fd);
-    *ret_fd = high >= 0 ? (int)high : fd;
+    *ret_fd = raw_keep(fd);
     return 0;
 }
 

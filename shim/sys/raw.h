@@ -36,6 +36,9 @@ static inline long raw_call(long nr, long a, long b, long c, long d, long e, lon
 /* openat with O_CLOEXEC | O_NOCTTY that never returns 0, 1 or 2: in a program
  * that closed its standard files, our file must not become its stderr. */
 int raw_open(const char *path, int flags, unsigned mode);
+/* For a descriptor that stays open: the same on a high number, if there is one. The low ones
+ * are the program's, which may count on them. */
+int raw_keep(int fd);
 /* SIGPIPE, SIGXFSZ and SIGTTOU raised by calls of ours must not reach the program. */
 struct raw_quiet {
     unsigned long old_mask, pending_before;

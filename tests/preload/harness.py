@@ -45,7 +45,7 @@ class Setting:
 
 def all_settings():
     """passive, untouched defaults, and {dram, pm, tiny} on each backend; one on a disk; and
-    heaps that begin to serve while the program runs."""
+    heaps that begin to serve while the program runs; and confined to one CPU."""
     out = [Setting('passive', {'HYBRID_PM': 'none'}), Setting('default')]
     out.append(Setting('late-emulated', {'HYBRID_POLICY': 'pm', 'HYBRID_START': '1M', 'HYBRID_PM': 'emulated'}))
     for name, env in STEER.items():
@@ -53,6 +53,7 @@ def all_settings():
     for name, env in STEER.items():
         out.append(Setting(name + '-shm', env, pm_on='/dev/shm'))
     out.append(Setting('pm-disk', STEER['pm'], pm_on=tempfile.gettempdir()))
+    out.append(Setting('pm-capped', dict(STEER['pm'], HYBRID_PM='emulated', HYBRID_THREADS='1')))
     return out
 
 

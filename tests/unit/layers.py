@@ -124,7 +124,8 @@ def check(shim):
         if layer in ('base', 'decide', 'service', 'runtime'):
             for number, word in calls(code, KERNEL_CALLS):
                 tell(number, '%s() asks the kernel: that belongs into sys/' % word)
-        for number, word in calls(code, FORBIDDEN):
+        # What the hooks define under such a name is no call of it.
+        for number, word in calls(re.sub(r'(?m)^HY_EXPORT .*', '', code), FORBIDDEN):
             tell(number, '%s() must not run inside a foreign program' % word)
     for name, number in memkind_users[1:]:
         found.append('%s:%d: memkind.h is already used by %s' % (name, number, memkind_users[0][0]))

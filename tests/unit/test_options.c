@@ -373,7 +373,7 @@ static void test_nearest(void **state)
         {"HYBRID_PN", OPT_PM},
         {"HYBRID_STAT", OPT_STATS},
         {"HYBRID_SITESAMPLE", OPT_SITE_SAMPLE},
-        {"HYBRID_COUNTERS", OPT_COUNT},
+        {"HYBRID_HEARTBEAT", OPT_COUNT},
         {"HYBRID_XYZ", OPT_COUNT},
         {"HYBRID_", OPT_COUNT},
         {"", OPT_COUNT},
@@ -389,8 +389,8 @@ static void test_nearest(void **state)
     options_unknown_env("HYBRID_DRAMM", 12, hear, &h);
     assert_string_equal(h.last, "HYBRID_DRAMM is not an option of libhybrid and is ignored; did "
                                 "you mean HYBRID_DRAM?");
-    options_unknown_env("HYBRID_COUNTERS", 15, hear, &h);
-    assert_string_equal(h.last, "HYBRID_COUNTERS is not an option of libhybrid and is ignored");
+    options_unknown_env("HYBRID_HEARTBEAT", 16, hear, &h);
+    assert_string_equal(h.last, "HYBRID_HEARTBEAT is not an option of libhybrid and is ignored");
     options_unknown_env("HYBRID_\x80\n", 9, hear, &h);
     assert_has(h.last, "HYBRID_\\x80\\x0a is not");
 }

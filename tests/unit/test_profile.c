@@ -71,7 +71,7 @@ static const char full[] = "# made by hand\n"
                            "site-min = 40K\n"
                            "[threads]\n"
                            "dram = 8\n"
-                           "whatever = 1\n"
+                           "pm = 3\n"
                            "[machine]\n"
                            "kernel = 6.1\n"
                            "[site dict]\n"
@@ -102,6 +102,8 @@ static void assert_full(void)
     assert_true(p.slowdown == 1.875);
     assert_int_equal(p.write_intensive, 1);
     assert_int_equal(p.footprint, 512 * HY_MIB);
+    assert_int_equal(p.threads[HY_DRAM], 8);
+    assert_int_equal(p.threads[HY_PM], 3);
     assert_int_equal(p.n_options, 3);
     assert_int_equal(p.option[0].id, OPT_DRAM);
     assert_string_equal(p.option[0].value, "25%");

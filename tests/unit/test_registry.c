@@ -58,6 +58,11 @@ static void test_all_that_is_published_is_read(void **state)
     assert_int_equal(me->wish_bytes, 11 * MB);
     assert_int_equal(me->asked_bytes, 13 * MB);
     assert_int_equal(me->threads, 17);
+    assert_int_equal(me->cpus[0], 0);
+    registry_publish_cpus(r, (const uint64_t[REGISTRY_CPU_WORDS]){5, [5] = 1ull << 63});
+    registry_read(r, &view);
+    assert_int_equal(view.entry[0].cpus[0], 5);
+    assert_true(view.entry[0].cpus[5] == 1ull << 63);
     assert_string_equal(me->name, name);
     assert_true(me->heartbeat_ns >= before && me->heartbeat_ns <= os_now_ns());
     assert_non_null(he);

@@ -64,7 +64,7 @@ static void test_other_headers_are_refused(void **state)
         refused_and_untouched(-EPROTO);
     }
     memset(&image, 0, sizeof(image)); /* zeros, but not all: somebody else's file */
-    image.slot[REGISTRY_SLOTS - 1].reserved[6] = 1;
+    image.slot[REGISTRY_SLOTS - 1].reserved[0] = 1;
     refused_and_untouched(-EPROTO);
     memset(&image, 0, sizeof(image));
     image.head.budget = 1;

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "decide/history.h"
+
+#include <string.h>
+
+/* The state byte. */
+#define HEAT_MASK  7u
+#define COOL_SHIFT 3u
+#define COOL_MASK  (3u << COOL_SHIFT)
+#define ON_PM      (1u << 5)
+#define STABLE     (1u << 6)
+#define GROUP      (1u << 7) /* the next record holds the order */
+
+/* A group that is in use is watched by one page of each so many, and at least two: one
+ * alone would never tell that they have come to differ. */
+#define STAND_FOR 32u
+
+_Static_assert(sizeof(struct page_record) == 2, "a tracked page costs two bytes");
+_Static_assert(HEAT_MAX == HEAT_MASK && HISTORY_COOL <= 3, "they fit");
+
+void heat_map_init(struct heat_map *m, const struct predictor *p)
+{
+    memset(m, 0, sizeof(*m));
+    m->predictor = *p;
+    for (unsigned passes = 0; passes < 256; passes++)
+        for (unsigned heat = 0; heat <= HEAT_MAX; heat++)
+            m->score[passes][heat] = (uint8_t)page_score(p, passes, heat);
+}
+
+/* --- records ------------------------------------------------------------- */
+
+static unsigned order_at(const struct history *h, uint32_t head)
+{
+    return h->rec[head].state & GROUP ? h->rec[head + 1].passes : 0;
+}
+
+static unsigned score_of(const struct history *h, struct page_record r)
+{
+    return h->map->score[r.passes][r.state & HEAT_MASK];
+}
+
+static enum hy_tier tier_of(struct page_record r)
+{
+    return r.state & ON_PM ? HY_PM : HY_DRAM;
+}
+
+/* Count `pages` pages with this record in or (sign -1) out. */
+static void count(struct history *h, struct page_record r, uint64_t pages, int sign)
+{
+    uint64_t n = sign < 0 ? 0 - pages : pages;
+    h->map->on[tier_of(r)] += n;
+    if (!(r.state & COOL_MASK))
+        h->map->movable[tier_of(r)][score_of(h, r)] += n;
+}
+
+static void write_head(struct history *h, uint32_t head, unsigned order, struct page_record r)
+{
+    r.state = (uint8_t)((r.state & ~GROUP) | (order ? GROUP : 0));
+    h->rec[head] = r;
+    if (order)
+        h->rec[head + 1] = (struct page_record){.passes = (uint8_t)order};
+}
+
+static void change(struct history *h, uint32_t head, struct page_record r)
+{
+    unsigned order = order_at(h, head);
+    count(h, h->rec[head], 1u << order, -1);
+    write_head(h, head, order, r);
+    count(h, r, 1u << order, 1);
+}
+
+/* Halves know what the whole knew. */
+static void split(struct history *h, uint32_t head)
+{
+    unsigned order = order_at(h, head) - 1;
+    struct page_record r = h->rec[head];
+    write_head(h, head, order, r);
+    write_head(h, head + (1u << order), order, r);
+}
+
+/* Head of the group of a page. The leftmost group below any aligned node of a block begins
+ * where the node does, so one walk down finds it. */
+static uint32_t head_of(const struct history *h, uint32_t page)
+{
+    uint32_t node = page & ~(HISTORY_BLOCK - 1);
+    for (unsigned order = HISTORY_ORDER; order > 0; order--) {
+        uint32_t half = 1u << (order - 1);
+        if (order_at(h, node) >= order)
+            break;
+        if (page & half)
+            node += half;
+    }
+    return node;
+}
+
+struct page_group history_group(const struct history *h, uint32_t page)
+{
+    uint32_t head = head_of(h, page);
+    struct page_record r = h->rec[head];
+    unsigned heat = r.state & HEAT_MASK;
+    return (struct page_group){
+        .first = head,
+        .pages = 1u << order_at(h, head),
+        .tier = tier_of(r),
+        .passes = r.passes,
+        .heat = (uint8_t)heat,
+        .score = (uint8_t)score_of(h, r),
+        .resting = (r.state & COOL_MASK) != 0,
+        .reuse = reuse_class(heat, (r.state & STABLE) != 0),
+    };
+}
+
+void history_init(struct history *h, struct page_record *rec, uint32_t pages, enum hy_tier tier,
+                  struct heat_map *map)
+{
+    struct page_record cold = {.state = tier == HY_PM ? ON_PM : 0};
+    *h = (struct history){.rec = rec, .pages = pages, .map = map};
+    count(h, cold, pages, 1);
+    for (uint32_t at = 0; at < pages;) {
+        uint32_t left = pages - at;
+        unsigned order = HISTORY_ORDER;
+        while (1u << order > left)
+            order--;
+        write_head(h, at, order, cold);
+        at += 1u << order;
+    }
+}
+
+void history_drop(struct history *h)
+{
+    for (uint32_t at = 0; at < h->pages;) {
+        uint32_t n = 1u << order_at(h, at);
+        count(h, h->rec[at], n, -1);
+        at += n;
+    }
+    h->pages = 0;
+}
+
+static uint32_t block_end(const struct history *h, uint32_t block)
+{
+    uint64_t end = ((uint64_t)block + 1) * HISTORY_BLOCK;
+    return (uint32_t)HY_MIN(end, (uint64_t)h->pages);
+}
+
+/* --- a pass ---------------------------------------------------------------- */
+
+void history_watch(const struct history *h, uint32_t block, uint64_t random, struct page_set *ret)
+{
+    uint32_t base = block * HISTORY_BLOCK, end = block_end(h, block);
+    memset(ret, 0, sizeof(*ret));
+    for (uint32_t at = base; at < end;) {
+        uint32_t n = 1u << order_at(h, at);
+        bool cold = h->rec[at].passes == 0 && !(h->rec[at].state & HEAT_MASK);
+        uint32_t step = cold || n == 1 ? 1 : HY_MIN(n / 2, STAND_FOR);
+        for (uint32_t i = 0; i < n; i += step) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            page_set_add(ret, at - base + i + (uint32_t)(random >> 33) % step);
+        }
+        at += n;
+    }
+}
+
+struct page_seen seen_from_counts(uint64_t reads, uint64_t writes, uint64_t most)
+{
+    /* wide: counts may be anything */
+    unsigned __int128 top = HY_MAX(HY_MAX(reads, writes), HY_MAX(most, (uint64_t)1));
+    unsigned r = (unsigned)(((unsigned __int128)reads * HISTORY_ROUNDS + top - 1) / top);
+    unsigned w = (unsigned)(((unsigned __int128)writes * HISTORY_ROUNDS + top / 2) / top);
+    /* Rounding must not change the domain. */
+    if (write_domain(reads, writes))
+        w = HY_MAX(HY_MAX(w, 1u), (r + 1) / 2);
+    else if (w > 0 && 2 * w >= r)
+        w = (r - 1) / 2;
+    return (struct page_seen){.reads = (uint8_t)((1u << r) - 1),
+                              .writes = (uint8_t)((1u << w) - 1)};
+}
+
+struct observed {
+    bool known, wd, stable, differ; /* differ: two watched pages were not alike */
+    uint8_t level, least, most;
+    uint16_t watched;
+};
+
+static struct observed observe(const struct page_seen *s, unsigned rounds)
+{
+    if ((s->reads | s->writes) == 0) /* nearly all of a large footprint */
+        return (struct observed){.known = true, .watched = 1};
+    unsigned hits = (unsigned)__builtin_popcount(s->reads | s->writes);
+    unsigned level = heat_level(hits, rounds);
+    return (struct observed){
+        .known = true,
+        .wd = write_domain((unsigned)__builtin_popcount(s->reads),
+                           (unsigned)__builtin_popcount(s->writes)),
+        .stable = reuse_stable(s->reads | s->writes, rounds),
+        .level = (uint8_t)level,
+        .least = (uint8_t)level,
+        .most = (uint8_t)level,
+        .watched = 1,
+    };
+}
+
+struct block_pass {
+    struct history *h;
+    const struct page_set *watched;
+    const struct page_seen *seen;
+    struct pass_stats *stats;
+    uint32_t base;
+    unsigned rounds;
+};
+
+static struct observed look(const struct block_pass *b, uint32_t head, uint32_t pages)
+{
+    struct observed all = {0};
+    for (uint32_t i = head - b->base; i < head - b->base + pages; i++) {
+        if (!page_set_has(b->watched, i))
+            continue;
+        struct observed o = observe(&b->seen[i], b->rounds);
+        if (!all.known) {
+            all = o;
+            continue;
+        }
+        all.watched++;
+        all.least = HY_MIN(all.least, o.level);
+        all.most = HY_MAX(all.most, o.level);
+        /* A level is 14% of the scale, one more or less is the same with luck. A page seen
+         * never and one seen at all are not the same. */
+        all.differ |= all.wd != o.wd || all.most - all.least > 1 || !all.least != !all.most;
+        all.stable &= o.stable;
+    }
+    all.level = (uint8_t)((all.least + all.most) / 2);
+    return all;
+}
+
+static void push(struct block_pass *b, uint32_t head, const struct observed *o)
+{
+    struct history *h = b->h;
+    struct page_record r = h->rec[head];
+    uint64_t pages = 1u << order_at(h, head);
+    enum prediction before = predict(&h->map->predictor, r.passes);
+    unsigned heat = heat_smooth(r.state & HEAT_MASK, o->level);
+    unsigned cool = (r.state & COOL_MASK) >> COOL_SHIFT;
+    cool -= cool > 0;
+    r.passes = (uint8_t)(r.passes << 1 | o->wd);
+    r.state = (uint8_t)(heat | cool << COOL_SHIFT | (r.state & ON_PM) | (o->stable ? STABLE : 0));
+    change(h, head, r);
+    enum prediction now = predict(&h->map->predictor, r.passes);
+    b->stats->observed += pages;
+    b->stats->changed += before != now ? pages : 0;
+    b->stats->right += (before != UN_WD) == o->wd ? pages : 0;
+    b->stats->predicted[now] += pages;
+    b->stats->reuse[reuse_class(heat, o->stable)] += pages;
+}
+
+/* A group as the pass saw it: pushed as a whole if it is still one, else its halves. */
+static void record_group(struct block_pass *b, uint32_t head)
+{
+    struct history *h = b->h;
+    uint32_t todo[HISTORY_ORDER + 1]; /* heads, the nearest last */
+    unsigned n = 0;
+    todo[n++] = head;
+    while (n > 0) {
+        uint32_t at = todo[--n];
+        unsigned order = order_at(h, at);
+        struct observed o = look(b, at, 1u << order);
+        if (!o.known)
+            continue;
+        if (o.differ) {
+            split(h, at);
+            todo[n++] = at + (1u << (order - 1));
+            todo[n++] = at;
+            continue;
+        }
+        b->stats->watched += o.watched;
+        push(b, at, &o);
+    }
+}
+
+/* Merge the group at `head` with its left neighbour while both are of one size and alike.
+ * Returns the head of what it has become. */
+static uint32_t merge_left(struct history *h, uint32_t head)
+{
+    for (;;) {
+        unsigned order = order_at(h, head);
+        uint32_t size = 1u << order;
+        if (order == HISTORY_ORDER || !(head & size))
+            return head;
+        uint32_t left = head - size;
+        struct page_record a = h->rec[left], b = h->rec[head];
+        if (order_at(h, left) != order || a.passes != b.passes ||
+            ((a.state ^ b.state) & (HEAT_MASK | COOL_MASK | ON_PM)) != 0)
+            return head;
+        write_head(h, left, order + 1, a);
+        head = left;
+    }
+}
+
+void history_record(struct history *h, uint32_t block, const struct page_set *watched,
+                    const struct page_seen *seen, unsigned rounds, struct pass_stats *stats)
+{
+    struct block_pass b = {.h = h,
+                           .watched = watched,
+                           .seen = seen,
+                           .stats = stats,
+                           .base = block * HISTORY_BLOCK,
+                           .rounds = HY_MIN(HY_MAX(rounds, 1u), HISTORY_ROUNDS)};
+    uint32_t end = block_end(h, block);
+    for (uint32_t at = b.base; at < end;) {
+        uint32_t n = 1u << order_at(h, at); /* before it is split */
+        record_group(&b, at);
+        at += n;
+    }
+    for (uint32_t at = b.base; at < end; at += 1u << order_at(h, at)) {
+        unsigned order = order_at(h, at);
+        at = merge_left(h, at);
+        stats->groups += 1 - (uint64_t)(order_at(h, at) - order);
+    }
+}
+
+/* --- moves ------------------------------------------------------------------ */
+
+void history_cut(struct history *h, uint32_t page)
+{
+    if (page >= h->pages)
+        return;
+    for (uint32_t head = head_of(h, page); head != page; head = head_of(h, page))
+        split(h, head);
+}
+
+static void rest(struct history *h, uint32_t first, uint32_t pages, bool moved, enum hy_tier to)
+{
+    if (first >= h->pages)
+        return;
+    uint32_t end = first + HY_MIN(pages, h->pages - first);
+    history_cut(h, first);
+    history_cut(h, end);
+    for (uint32_t at = first; at < end; at += 1u << order_at(h, at)) {
+        struct page_record r = h->rec[at];
+        r.state |= COOL_MASK;
+        if (moved)
+            r.state = (uint8_t)((r.state & ~ON_PM) | (to == HY_PM ? ON_PM : 0));
+        change(h, at, r);
+    }
+}
+
+void history_moved(struct history *h, uint32_t first, uint32_t pages, enum hy_tier to)
+{
+    rest(h, first, pages, true, to);
+}
+
+void history_refused(struct history *h, uint32_t first, uint32_t pages)
+{
+    rest(h, first, pages, false, HY_TIERS);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * What the two memories of a machine can do: latency, bandwidth, knee and how PM
+ * traffic slows DRAM. Measured ones come from a machine file (INI, below); without
+ * one there are defaults for each technology, with their sources, which are good
+ * for classes and poor for absolute times. Pure.
+ *
+ *     [machine]                        what it is; all lines of a section in any order
+ *     version = 1                      must be there
+ *     name = ...                       up to 63 printable characters
+ *     source = measured|hmat|default
+ *     cycle-ns = 0.4                   of a core
+ *     [dram] and [pm]
+ *     read-ns, write-ns                idle latency of a dependent load, of a store
+ *     seq-read-mbs, seq-write-mbs      10^6 bytes a second, all threads together
+ *     random-read-mbs, random-write-mbs      in lines of 64 bytes; default: sequential
+ *     read-knee, write-knee            threads that saturate it; default 0: not known
+ *     [interference]
+ *     dram-read-left, dram-write-left  percent of DRAM's bandwidth beside saturated PM
+ *     pm-left                          percent of PM's beside saturated DRAM
+ *
+ * '#' and ';' at the start of a line begin a comment. A file is taken wholly or not
+ * at all: half a machine would be no machine. */
+#ifndef HYBRID_DECIDE_MACHINE_FIGURES_H
+#define HYBRID_DECIDE_MACHINE_FIGURES_H
+
+#include "base/types.h"
+#include "decide/options.h"
+
+#define FIGURES_VERSION      1
+#define FIGURES_MAX_BYTES    ((size_t)64 << 10)
+#define FIGURES_MAX_MESSAGES 8
+#define FIGURES_NAME_CAP     64
+
+struct medium_figures {
+    double read_ns, write_ns;
+    double seq_read_mbs, seq_write_mbs, random_read_mbs, random_write_mbs;
+    double read_knee, write_knee;
+};
+
+enum figures_source { FIGURES_DEFAULT, FIGURES_HMAT, FIGURES_MEASURED };
+
+struct machine_figures {
+    enum figures_source source;
+    char name[FIGURES_NAME_CAP];
+    double cycle_ns;
+    struct medium_figures medium[HY_TIERS];
+    double dram_read_left, dram_write_left, pm_left; /* percent */
+};
+
+/* The defaults, by technology; the first is taken when nothing is known. */
+size_t figures_count(void);
+const char *figures_name(size_t i); /* NULL beyond the last */
+const char *figures_help(size_t i);
+int figures_default(const char *name, struct machine_figures *ret); /* -ENOENT */
+
+/* Any bytes. -EINVAL, -E2BIG: *ret is untouched and diag has the reasons (the first
+ * few); `name` is the file's name for them. */
+int figures_parse(const char *text, size_t len, const char *name, struct machine_figures *ret,
+                  hy_diag_fn diag, void *ctx);
+/* The file's text; what figures_parse makes of it is equal to *f. Its length;
+ * -ENOSPC: `cap` is too small (2 KiB are always enough). */
+int figures_write(const struct machine_figures *f, char *buf, size_t cap);
+const char *figures_source_name(enum figures_source s);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "decide/pace.h"
+
+#define STABLE_PERCENT   2  /* fewer changes: look less often */
+#define RESTLESS_PERCENT 10 /* more: look more often */
+#define REGRET_PERCENT   25 /* of what was moved: it goes to and fro */
+#define WORTHLESS_PASSES 2  /* in a row, before moves pause */
+#define LONGEST_PAUSE    64u
+
+void pace_init(struct pace *p, const struct pace_limits *l)
+{
+    *p = (struct pace){
+        .limits = *l, .interval = l->interval_min, .move_ns = PACE_MOVE_NS, .next_pause = 1};
+}
+
+/* rate * elapsed, kept below what one longest interval may collect. */
+static int64_t refill(int64_t room, uint64_t per_s, uint64_t elapsed, uint64_t longest)
+{
+    double most = (double)per_s * (double)HY_MAX(longest, (uint64_t)1) / 1e9;
+    double now = (double)room + (double)per_s * (double)elapsed / 1e9;
+    now = HY_MIN(now, most);
+    return now > 9e18 ? INT64_MAX : (int64_t)now;
+}
+
+void pace_elapsed(struct pace *p, uint64_t elapsed, uint64_t spent)
+{
+    const struct pace_limits *l = &p->limits;
+    /* What was saved up is spent in one burst: no more than of one interval. */
+    p->byte_room = refill(p->byte_room, l->bytes_per_s, elapsed, p->interval);
+    p->time_room =
+        refill(p->time_room, (uint64_t)l->core_permille * 1000000u, elapsed, p->interval);
+    p->time_room -= (int64_t)HY_MIN(spent, (uint64_t)INT64_MAX / 4);
+}
+
+void pace_pass(struct pace *p, uint64_t pages, uint64_t changed)
+{
+    const struct pace_limits *l = &p->limits;
+    p->pause -= p->pause > 0;
+    if (pages == 0 || changed * 100 < pages * STABLE_PERCENT)
+        p->interval = HY_MIN(p->interval + p->interval / 2 + 1, l->interval_max);
+    else if (changed * 100 > pages * RESTLESS_PERCENT)
+        p->interval = HY_MAX(p->interval / 2, l->interval_min);
+}
+
+uint64_t pace_moves(const struct pace *p)
+{
+    if (p->pause > 0 || p->byte_room <= 0 || p->time_room <= 0)
+        return 0;
+    return HY_MIN((uint64_t)p->byte_room / HY_PAGE,
+                  (uint64_t)p->time_room / HY_MAX(p->move_ns, (uint64_t)1));
+}
+
+void pace_moved(struct pace *p, uint64_t pages, uint64_t spent)
+{
+    if (pages == 0)
+        return;
+    p->byte_room -= (int64_t)(pages * HY_PAGE);
+    p->time_room -= (int64_t)spent;
+    p->move_ns = (3 * p->move_ns + spent / pages) / 4;
+}
+
+void pace_result(struct pace *p, int64_t gained, uint64_t cost, uint64_t moved, uint64_t regretted)
+{
+    bool paid = gained > 0 && (uint64_t)gained >= cost;
+    if (moved > 0 && regretted * 100 > moved * REGRET_PERCENT)
+        paid = false;
+    if (paid) {
+        p->worthless = 0;
+        p->next_pause = 1;
+        return;
+    }
+    if (++p->worthless < WORTHLESS_PASSES)
+        return;
+    /* After the pause one pass of moves tries again. */
+    p->pause = p->next_pause;
+    p->next_pause = HY_MIN(p->next_pause * 2, LONGEST_PAUSE);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * How often to look and how much to move: an interval that grows while nothing changes, a
+ * rate limit in bytes/s and in the share of one core, and a back-off when moves do not pay or
+ * are undone. What they cost and bring is measured by the caller. Pure; times in ns. */
+#ifndef HYBRID_DECIDE_PACE_H
+#define HYBRID_DECIDE_PACE_H
+
+#include "base/types.h"
+
+struct pace_limits {
+    uint64_t interval_min, interval_max;
+    uint64_t bytes_per_s;
+    unsigned core_permille; /* of one core, for looking and moving together */
+};
+
+struct pace {
+    struct pace_limits limits;
+    uint64_t interval;  /* until the next pass */
+    uint64_t move_ns;   /* a page, as measured */
+    int64_t byte_room;  /* tokens; below 0: owed */
+    int64_t time_room;  /* the same, of core time */
+    unsigned worthless; /* passes in a row whose moves did not pay */
+    unsigned pause;     /* passes without moves still to come */
+    unsigned next_pause;
+};
+
+/* 3 us a page until measured (paper 002, section 7.4). */
+#define PACE_MOVE_NS 3000u
+
+void pace_init(struct pace *p, const struct pace_limits *l);
+/* Time goes by: `elapsed` since the last call, `spent` of it by us on looking at pages. */
+void pace_elapsed(struct pace *p, uint64_t elapsed, uint64_t spent);
+/* A pass: pages whose prediction it gave and how many changed. Sets `interval`. */
+void pace_pass(struct pace *p, uint64_t pages, uint64_t changed);
+/* Pages that may be moved now; 0 in a pause. */
+uint64_t pace_moves(const struct pace *p);
+/* Pages were moved (or tried), in so much time of ours. */
+void pace_moved(struct pace *p, uint64_t pages, uint64_t spent);
+/* What the moves of the last pass brought in this one, in time of the program's threads (the
+ * caller's estimate; may be negative), what they cost, and how many of `moved` pages
+ * would have to go back. Call once a pass after which something was moved. */
+void pace_result(struct pace *p, int64_t gained, uint64_t cost, uint64_t moved, uint64_t regretted);
+
+#endif

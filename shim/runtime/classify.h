@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * The class of this process, found while it runs: windows of counts to the classifier, its
+ * answer to the policy, and to a recording. All but classify_get by the control thread. */
+#ifndef HYBRID_RUNTIME_CLASSIFY_H
+#define HYBRID_RUNTIME_CLASSIFY_H
+
+#include "decide/classifier.h"
+#include "service/counters.h"
+
+struct classify_view {
+    struct classification found;
+    struct counters_info counters;
+    char machine[FIGURES_NAME_CAP];
+    uint64_t cost_ns; /* CPU time spent here */
+    uint32_t recorded;
+};
+
+/* How long to sleep at most before the next look; UINT64_MAX: nothing to look at. */
+uint64_t classify_period_ns(void);
+/* A look, if a window is over. */
+void classify_tick(void);
+void classify_get(struct classify_view *ret);
+/* Write what was recorded; at the end. */
+void classify_finish(void);
+void classify_child(void);
+
+#endif

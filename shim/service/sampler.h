@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Which pages of the ranges that it is told of the program writes (and reads, where
+ * something tells), pass by pass, and from their histories what should move.
+ *
+ * A pass takes a batch of blocks of 2 MiB, watches them for HISTORY_ROUNDS rounds and records
+ * what it saw: one thread calls sampler_begin, then in its own time sampler_round for each
+ * round, then sampler_end. Ranges may come and go from any thread meanwhile. Memory: two
+ * bytes a page, and 700 KiB. Nothing here is on the program's paths but add and remove,
+ * which wait for at most one block's look. */
+#ifndef HYBRID_SERVICE_SAMPLER_H
+#define HYBRID_SERVICE_SAMPLER_H
+
+#include "decide/movelist.h"
+
+/* --- where it comes from ----------------------------------------------------------- */
+
+typedef void (*sampler_access_fn)(uintptr_t address, bool store);
+
+/* One way to see accesses. Either it is asked for the pages of a block (watch, look), or it
+ * tells of single accesses (drain). Results are 0 or -errno. */
+struct sampler_source {
+    const char *name;
+    bool reads, writes; /* what it sees */
+    int (*open)(void);  /* tried out: it works from now on */
+    void (*close)(void);
+    /* May be NULL: */
+    int (*add)(void *base, size_t bytes);
+    void (*remove)(void *base, size_t bytes);
+    int (*watch)(void *base, uint32_t pages, const struct page_set *set);
+    int (*look)(void *base, uint32_t pages, const struct page_set *set, unsigned round,
+                struct page_seen *seen);
+    int (*next_round)(void); /* after all looks of one */
+    int (*drain)(sampler_access_fn fn);
+};
+
+extern const struct sampler_source sampler_scan, sampler_soft_dirty;
+/* Samples of accesses that the emulated machine takes, one in SAMPLER_PERIOD lines. */
+#define SAMPLER_PERIOD 64u
+extern const struct sampler_source sampler_emulated;
+
+/* --- the sampler ------------------------------------------------------------------- */
+
+#define SAMPLER_RANGES 4096u
+#define SAMPLER_BATCH  256u /* blocks: 512 MiB */
+
+/* Opens the first of the sources (NULL at the end) that sees writes and works, and the first
+ * other one that sees reads. -ENODEV: none sees writes. */
+int sampler_open(const struct sampler_source *const *sources, const struct predictor *p,
+                 uint64_t seed);
+void sampler_close(void);
+/* Name of the source of writes and of reads; NULL: there is none. */
+const char *sampler_source_name(bool writes);
+
+/* A whole mapping of private memory, all of it on one tier. -ENOSPC: too many; -EBUSY and others:
+ * the source cannot watch it. */
+int sampler_add(void *base, size_t bytes, enum hy_tier tier);
+/* Unmapped or no longer ours. What is left of a range begins with a new history. */
+void sampler_remove(void *base, size_t bytes);
+
+/* Blocks of all ranges. */
+uint64_t sampler_blocks(void);
+/* Choose and watch at most `blocks` (and SAMPLER_BATCH) blocks; how many. */
+unsigned sampler_begin(uint64_t blocks);
+void sampler_round(unsigned round);
+void sampler_end(struct pass_stats *stats);
+
+struct page_move {
+    void *base;
+    size_t bytes;
+    enum hy_tier to;
+};
+/* What to move now (movelist.h), at most `cap`. */
+unsigned sampler_moves(const struct move_limits *l, uint64_t visits, struct page_move *list,
+                       unsigned cap, uint64_t *ret_regret);
+/* Pages were moved, or refused to (then `to` is where they still are). */
+void sampler_moved(void *base, size_t bytes, enum hy_tier to, bool moved);
+/* Pages of the ranges, by tier and score band. */
+void sampler_totals(uint64_t ret_pages[HY_TIERS][BANDS]);
+
+/* Around fork. A child has the histories but watches nothing until sampler_reopen. */
+void sampler_prefork(void);
+void sampler_postfork(void);
+int sampler_reopen(void);
+
+#endif

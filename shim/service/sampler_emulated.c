@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Reads and writes as the emulated machine samples them. */
+#include "service/sampler.h"
+#include "sys/emulator_samples.h"
+
+#define RING_BYTES ((size_t)4 << 20)
+
+static int open_ring(void)
+{
+    return emulator_samples_open(SAMPLER_PERIOD, RING_BYTES);
+}
+
+static int drain(sampler_access_fn fn)
+{
+    return (int)emulator_samples_drain(fn);
+}
+
+const struct sampler_source sampler_emulated = {
+    .name = "emulated-samples",
+    .reads = true,
+    .writes = true,
+    .open = open_ring,
+    .close = emulator_samples_close,
+    .drain = drain,
+};

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Calls behind the hooks about CPUs and programs. See cpu.h. */
+#include "sys/cpu.h"
+
+#include <errno.h>
+
+#include "sys/dl.h"
+
+/* Idempotent: threads that come together store the same. */
+#define RESOLVE(ops, field, name) ((ops).field = (__typeof__((ops).field))dl_next(name))
+
+const struct cpu_ops *next_cpu(void)
+{
+    static struct cpu_ops ops;
+    static bool complete;
+    if (!__atomic_load_n(&complete, __ATOMIC_ACQUIRE)) {
+        RESOLVE(ops, get, "sched_getaffinity");
+        RESOLVE(ops, set, "sched_setaffinity");
+        RESOLVE(ops, thread_get, "pthread_getaffinity_np");
+        RESOLVE(ops, thread_set, "pthread_setaffinity_np");
+        RESOLVE(ops, sysconf, "sysconf");
+        RESOLVE(ops, nprocs, "get_nprocs");
+        __atomic_store_n(&complete, true, __ATOMIC_RELEASE);
+    }
+    return &ops;
+}
+
+const struct exec_ops *next_exec(void)
+{
+    static struct exec_ops ops;
+    static bool complete;
+    if (!__atomic_load_n(&complete, __ATOMIC_ACQUIRE)) {
+        RESOLVE(ops, execve, "execve");
+        RESOLVE(ops, execvpe, "execvpe");
+        RESOLVE(ops, fexecve, "fexecve");
+        RESOLVE(ops, execveat, "execveat");
+        RESOLVE(ops, spawn, "posix_spawn");
+        RESOLVE(ops, spawnp, "posix_spawnp");
+        RESOLVE(ops, system, "system");
+        RESOLVE(ops, popen, "popen");
+        __atomic_store_n(&complete, true, __ATOMIC_RELEASE);
+    }
+    return &ops;
+}
+
+void *next_optional(const char *name)
+{
+    return dl_next(name);
+}
+
+int cpu_get(int tid, struct hy_cpus *ret)
+{
+    int saved = errno, r = 0;
+    struct hy_cpus cpus = {{0}};
+    if (next_cpu()->get(tid, sizeof(cpus), (cpu_set_t *)&cpus) < 0)
+        r = -errno;
+    else
+        *ret = cpus;
+    errno = saved;
+    return r;
+}
+
+int cpu_set(int tid, const struct hy_cpus *cpus)
+{
+    int saved = errno;
+    int r = next_cpu()->set(tid, sizeof(*cpus), (const cpu_set_t *)cpus) < 0 ? -errno : 0;
+    errno = saved;
+    return r;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sys/emulator.h"
+
+#include <errno.h>
+
+#include "sys/dl.h"
+#include "sys/os.h"
+
+/* The emulated clock goes some 20 us in a millisecond. */
+#define POLL_NS 500000ull
+
+static struct {
+    int (*set_tier)(const void *, size_t, int);
+    void (*discard)(const void *, size_t);
+    int64_t (*move)(const void *, size_t, int);
+    int (*tier_of)(const void *);
+    uint64_t (*tier_bytes)(int);
+    void (*ignore_thread)(void);
+    int (*ignore_code)(const void *, const void *);
+    int64_t (*vtime_ns)(void);
+    int (*offer_events)(void);
+} em;
+static bool asked;
+
+bool emulator_open(void)
+{
+    if (__atomic_exchange_n(&asked, true, __ATOMIC_ACQ_REL))
+        return em.set_tier != NULL;
+    em.ignore_code = (int (*)(const void *, const void *))dl_global("pmemu_ignore_code");
+    if (!em.ignore_code)
+        return false;
+    emulator_ignore_code_of((const void *)(uintptr_t)emulator_open);
+    em.discard = (void (*)(const void *, size_t))dl_global("pmemu_discard");
+    em.move = (int64_t(*)(const void *, size_t, int))dl_global("pmemu_move");
+    em.tier_of = (int (*)(const void *))dl_global("pmemu_tier_of");
+    em.tier_bytes = (uint64_t(*)(int))dl_global("pmemu_tier_bytes");
+    em.vtime_ns = (int64_t(*)(void))dl_global("pmemu_vtime_ns");
+    em.offer_events = (int (*)(void))dl_global("pmemu_offer_events");
+    em.ignore_thread = (void (*)(void))dl_global("pmemu_ignore_thread");
+    em.set_tier = (int (*)(const void *, size_t, int))dl_global("pmemu_set_tier");
+    return em.set_tier != NULL;
+}
+
+void emulator_set_tier(const void *base, size_t bytes, enum hy_tier t)
+{
+    if (HY_UNLIKELY(em.set_tier != NULL))
+        (void)em.set_tier(base, bytes, t == HY_PM);
+}
+
+void emulator_discard(const void *base, size_t bytes)
+{
+    if (HY_UNLIKELY(em.discard != NULL))
+        em.discard(base, bytes);
+}
+
+void emulator_ignore_code_of(const void *address)
+{
+    struct dl_object o;
+    if (em.ignore_code && dl_find(address, &o) == 0)
+        (void)em.ignore_code((const void *)o.start, (const void *)o.end);
+}
+
+int64_t emulator_move(const void *base, size_t bytes, enum hy_tier t)
+{
+    return em.move ? em.move(base, bytes, t == HY_PM) : -ENODEV;
+}
+
+int emulator_tier_of(const void *address)
+{
+    return em.tier_of ? em.tier_of(address) : -ENODEV;
+}
+
+uint64_t emulator_bytes(enum hy_tier t)
+{
+    return em.tier_bytes ? em.tier_bytes(t == HY_PM) : 0;
+}
+
+uint64_t emulator_sleep_ns(uint64_t ns, uint64_t real_ns)
+{
+    int64_t start = em.vtime_ns();
+    uint64_t end = os_now_ns() + real_ns, passed = 0;
+
+    while (passed < ns && os_now_ns() < end) {
+        os_sleep_ns(POLL_NS);
+        int64_t now = em.vtime_ns(); /* a thread that comes back may be a little behind */
+        passed = now > start ? (uint64_t)(now - start) : 0;
+    }
+    return passed;
+}
+
+void emulator_offer_events(void)
+{
+    if (em.offer_events)
+        (void)em.offer_events();
+}
+
+void emulator_ignore_thread(void)
+{
+    if (em.ignore_thread)
+        em.ignore_thread();
+}

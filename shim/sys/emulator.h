@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * The emulated machine that the process may run on (emu/pmemu.h): what this library calls
+ * PM or DRAM is that there. Without one every call is a test of a pointer. Nothing here
+ * allocates, and all but emulator_open may be called from malloc. */
+#ifndef HYBRID_SYS_EMULATOR_H
+#define HYBRID_SYS_EMULATOR_H
+
+#include "base/types.h"
+
+/* Look for it, once; later calls only tell. Not from malloc (the loader's lock). */
+bool emulator_open(void);
+/* Fresh memory is of a tier from now on. */
+void emulator_set_tier(const void *base, size_t bytes, enum hy_tier t);
+/* Pages were given back to the kernel; they are still of their tier. */
+void emulator_discard(const void *base, size_t bytes);
+/* Move pages in use, at the emulated cost. How many, or -errno; -ENODEV without a machine. */
+int64_t emulator_move(const void *base, size_t bytes, enum hy_tier t);
+/* Tier that the machine has the page on (0 DRAM, 1 PM); -ENODEV without a machine. */
+int emulator_tier_of(const void *address);
+/* Capacity; 0: no limit, or no machine. */
+uint64_t emulator_bytes(enum hy_tier t);
+/* Its counts can be read through PAPI when that is opened after this. Not from malloc. */
+void emulator_offer_events(void);
+/* Sleep until the machine's clock has passed `ns`, at most `real_ns` of real time (it stands
+ * still while the program waits); how much it has passed. Only with a machine. */
+uint64_t emulator_sleep_ns(uint64_t ns, uint64_t real_ns);
+/* The object that holds this address is none of the program's: what it copies and clears is
+ * not counted. */
+void emulator_ignore_code_of(const void *address);
+/* The calling thread is ours: it has no emulated time and nobody waits for it. */
+void emulator_ignore_thread(void);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sys/usage.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "sys/os.h"
+#include "sys/raw.h"
+
+static uint64_t nanoseconds(struct timeval t)
+{
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_usec * 1000u;
+}
+
+int os_usage(struct os_usage *ret)
+{
+    struct rusage r;
+    struct timespec ts;
+    long e = raw2(SYS_getrusage, RUSAGE_SELF, &r);
+    if (e < 0)
+        return (int)e;
+    /* getrusage counts in ticks on some kernels. */
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts) == 0)
+        ret->cpu_ns = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+    else
+        ret->cpu_ns = nanoseconds(r.ru_utime) + nanoseconds(r.ru_stime);
+    ret->faults = (uint64_t)r.ru_minflt + (uint64_t)r.ru_majflt;
+    return 0;
+}
+
+uint64_t os_thread_cpu_ns(void)
+{
+    struct timespec ts;
+    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts) != 0)
+        return 0;
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+struct ids {
+    int32_t *id;
+    size_t cap, n;
+};
+
+static void note_id(void *ctx, const char *name)
+{
+    struct ids *ids = ctx;
+    int32_t id = 0;
+    for (; *name >= '0' && *name <= '9' && id < INT32_MAX / 10; name++)
+        id = id * 10 + (*name - '0');
+    if (*name != '\0' || id == 0)
+        return;
+    if (ids->n < ids->cap)
+        ids->id[ids->n] = id;
+    ids->n++;
+}
+
+int os_thread_ids(int32_t *id, size_t cap)
+{
+    struct ids ids = {id, cap, 0};
+    int r = os_list_dir("/proc/self/task", note_id, &ids);
+    return r < 0 ? r : (int)ids.n;
+}
+
+/* The number behind `key` at the start of a line. */
+static int number_in(const char *path, const char *key, int *ret)
+{
+    char text[4096];
+    size_t len;
+    const char *p = text;
+    bool negative;
+    int r = os_read_file(path, text, sizeof(text), &len), v = 0;
+    /* A longer file: what was read of it will do. */
+    if (r < 0 && r != -E2BIG)
+        return r;
+    text[sizeof(text) - 1] = '\0';
+    while (strncmp(p, key, strlen(key)) != 0) {
+        p = strchr(p, '\n');
+        if (p == NULL)
+            return -ENODATA;
+        p++;
+    }
+    p += strlen(key);
+    while (*p == ' ' || *p == '\t')
+        p++;
+    negative = *p == '-';
+    p += negative;
+    if (*p < '0' || *p > '9')
+        return -ENODATA;
+    for (; *p >= '0' && *p <= '9' && v < 100000; p++)
+        v = v * 10 + (*p - '0');
+    *ret = negative ? -v : v;
+    return 0;
+}
+
+int os_seccomp(void)
+{
+    int mode, r = number_in("/proc/self/status", "Seccomp:", &mode);
+    return r < 0 ? r : mode != 0;
+}
+
+/* "cpu" on x86 (cpu_core and cpu_atom on hybrids), "armv8_pmuv3_0" and the like on Arm. */
+static void note_pmu(void *ctx, const char *name)
+{
+    if (strncmp(name, "cpu", 3) == 0 || strncmp(name, "armv", 4) == 0)
+        *(int *)ctx = 1;
+}
+
+int os_has_pmu(void)
+{
+    int found = 0, r = os_list_dir("/sys/bus/event_source/devices", note_pmu, &found);
+    return r < 0 ? r : found;
+}
+
+int os_perf_paranoid(int *ret)
+{
+    return number_in("/proc/sys/kernel/perf_event_paranoid", "", ret);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * What the kernel tells every process of itself without privilege, and whether it may be
+ * asked for more. Results 0 or -errno; nothing allocates. */
+#ifndef HYBRID_SYS_USAGE_H
+#define HYBRID_SYS_USAGE_H
+
+#include "base/types.h"
+
+struct os_usage {
+    uint64_t cpu_ns; /* of all threads, ended ones too */
+    uint64_t faults;
+};
+int os_usage(struct os_usage *ret);
+/* Of the calling thread. */
+uint64_t os_thread_cpu_ns(void);
+/* Threads of this process; how many there are (more than `cap` may be). -errno. */
+int os_thread_ids(int32_t *ids, size_t cap);
+/* Is the process under a seccomp filter, which may kill it for a call that it does not
+ * expect? 1, 0, or -errno: nobody tells. */
+int os_seccomp(void);
+/* Does the kernel offer the processor's counters? 1, 0, or -errno: /sys does not tell. */
+int os_has_pmu(void);
+/* kernel.perf_event_paranoid; -errno. */
+int os_perf_paranoid(int *ret);
+
+#endif

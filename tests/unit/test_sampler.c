@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * The sampler: recorded histories replayed through its contract, ranges that come and go
+ * in the middle of a pass, and the kernel's own tracking of real stores where it exists. */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <emu/pmemu.h>
+
+#include "decide/coverage.h"
+#include "service/sampler.h"
+#include "sys/track.h"
+
+#define MIB (1ul << 20)
+
+/* --- sources of the tests: what they see is a function of the address ---------------- */
+
+static int opened, added, watched_pages, fail_add;
+static bool (*writes_at)(uintptr_t page), (*reads_at)(uintptr_t page);
+
+static int fake_open(void)
+{
+    opened++;
+    return 0;
+}
+
+static void fake_close(void)
+{
+    opened--;
+}
+
+static int fake_add(void *base, size_t bytes)
+{
+    (void)base;
+    added += (int)(bytes / HY_PAGE);
+    return fail_add;
+}
+
+static void fake_remove(void *base, size_t bytes)
+{
+    (void)base;
+    added -= (int)(bytes / HY_PAGE);
+}
+
+static int fake_watch(void *base, uint32_t pages, const struct page_set *set)
+{
+    (void)base;
+    for (uint32_t i = 0; i < pages; i++)
+        watched_pages += page_set_has(set, i);
+    return 0;
+}
+
+static int fake_look(void *base, uint32_t pages, const struct page_set *set, unsigned round,
+                     struct page_seen *seen)
+{
+    for (uint32_t i = 0; i < pages; i++)
+        if (page_set_has(set, i) && writes_at((uintptr_t)base / HY_PAGE + i))
+            seen[i].writes |= (uint8_t)(1u << round);
+    return 0;
+}
+
+static int no_open(void)
+{
+    return -EPERM;
+}
+
+/* Ten reads of every page that is read, each round, and one write of what is written. */
+static int fake_drain(sampler_access_fn fn)
+{
+    for (uintptr_t page = 0; page < 4 * 512; page++)
+        for (int i = 0; i < 10; i++) {
+            uintptr_t at = 0x10000000 / HY_PAGE + page;
+            if (reads_at && reads_at(at))
+                fn(at * HY_PAGE + 8, false);
+            if (i == 0 && writes_at(at))
+                fn(at * HY_PAGE + 8, true);
+        }
+    fn(12, true); /* somewhere else */
+    return 0;
+}
+
+static const struct sampler_source broken = {"broken", true, true, no_open, fake_close};
+static const struct sampler_source fake = {.name = "fake",
+                                           .writes = true,
+                                           .open = fake_open,
+                                           .close = fake_close,
+                                           .add = fake_add,
+                                           .remove = fake_remove,
+                                           .watch = fake_watch,
+                                           .look = fake_look};
+static const struct sampler_source samples = {
+    .name = "samples", .reads = true, .open = fake_open, .close = fake_close, .drain = fake_drain};
+static const struct sampler_source both = {.name = "both",
+                                           .reads = true,
+                                           .writes = true,
+                                           .open = fake_open,
+                                           .close = fake_close,
+                                           .drain = fake_drain};
+
+static void open_with(const struct sampler_source *a, const struct sampler_source *b)
+{
+    const struct sampler_source *list[] = {&broken, a, b, NULL};
+    struct predictor p = predictor_of(PREDICT_WINDOW);
+    added = watched_pages = fail_add = 0;
+    assert_int_equal(sampler_open(list, &p, 1), 0);
+}
+
+static struct pass_stats pass(void)
+{
+    struct pass_stats stats;
+    sampler_begin(UINT64_MAX);
+    for (unsigned r = 0; r < HISTORY_ROUNDS; r++)
+        sampler_round(r);
+    sampler_end(&stats);
+    return stats;
+}
+
+#define BASE       ((char *)0x10000000)
+#define PAGE_OF(n) (0x10000000 / HY_PAGE + (n))
+
+static bool page_100_to_300(uintptr_t page)
+{
+    return page >= PAGE_OF(100) && page < PAGE_OF(300);
+}
+
+static bool none(uintptr_t page)
+{
+    (void)page;
+    return false;
+}
+
+static void written_pages_are_found_and_move(void **state)
+{
+    struct move_limits l = {.dram_pages = 1000, .moves = 1000, .margin = MOVE_MARGIN};
+    struct page_move list[8];
+    struct pass_stats stats;
+    uint64_t totals[HY_TIERS][BANDS];
+    (void)state;
+    open_with(&fake, NULL);
+    assert_string_equal(sampler_source_name(true), "fake");
+    assert_null(sampler_source_name(false));
+    writes_at = page_100_to_300;
+    assert_int_equal(sampler_add(BASE, 8 * MIB, HY_PM), 0);
+    assert_int_equal(sampler_blocks(), 4);
+    for (int i = 0; i < 8; i++)
+        stats = pass();
+    assert_int_equal(stats.observed, 2048);
+    assert_int_equal(stats.predicted[WD_FREQ_H], 200);
+    unsigned n = sampler_moves(&l, 1 << 20, list, 8, NULL);
+    assert_int_equal(n, 1);
+    assert_ptr_equal(list[0].base, BASE + 100 * HY_PAGE);
+    assert_int_equal(list[0].bytes, 200 * HY_PAGE);
+    assert_int_equal(list[0].to, HY_DRAM);
+    /* half of it moves, the other refuses */
+    sampler_moved(list[0].base, 100 * HY_PAGE, HY_DRAM, true);
+    sampler_moved((char *)list[0].base + 100 * HY_PAGE, 100 * HY_PAGE, HY_PM, false);
+    assert_int_equal(sampler_moves(&l, 1 << 20, list, 8, NULL), 0); /* it rests */
+    for (unsigned i = 0; i < HISTORY_COOL; i++)
+        pass();
+    sampler_totals(totals);
+    assert_int_equal(totals[HY_DRAM][BAND_H_HOT], 100);
+    assert_int_equal(totals[HY_PM][BAND_H_HOT], 100);
+    assert_int_equal(totals[HY_PM][BAND_REST], 2048 - 200);
+    n = sampler_moves(&l, 1 << 20, list, 8, NULL);
+    assert_int_equal(n, 1);
+    assert_ptr_equal(list[0].base, BASE + 200 * HY_PAGE);
+    sampler_close();
+    assert_int_equal(opened, 0);
+}
+
+static void reads_come_from_another_source(void **state)
+{
+    struct pass_stats stats;
+    uint64_t totals[HY_TIERS][BANDS];
+    (void)state;
+    open_with(&fake, &samples);
+    assert_string_equal(sampler_source_name(false), "samples");
+    writes_at = none;
+    reads_at = page_100_to_300;
+    assert_int_equal(sampler_add(BASE, 8 * MIB, HY_PM), 0);
+    for (int i = 0; i < 8; i++)
+        stats = pass();
+    assert_int_equal(stats.predicted[UN_WD], 2048);
+    sampler_totals(totals);
+    assert_int_equal(totals[HY_PM][BAND_HOT_RD], 200);
+    assert_int_equal(totals[HY_PM][BAND_REST], 1848);
+    sampler_close();
+    /* One source for both: ten reads and a write are the read domain, a write alone is not. */
+    open_with(&both, NULL);
+    writes_at = page_100_to_300;
+    assert_int_equal(sampler_add(BASE, 8 * MIB, HY_PM), 0);
+    for (int i = 0; i < 8; i++)
+        pass();
+    sampler_totals(totals);
+    assert_int_equal(totals[HY_PM][BAND_HOT_RD], 200);
+    reads_at = NULL;
+    for (int i = 0; i < 8; i++)
+        pass();
+    sampler_totals(totals);
+    assert_int_equal(totals[HY_PM][BAND_H_HOT], 200);
+    sampler_close();
+}
+
+static void nothing_works(void **state)
+{
+    const struct sampler_source *list[] = {&broken, &samples, NULL};
+    struct predictor p = predictor_of(PREDICT_WINDOW);
+    struct pass_stats stats;
+    (void)state;
+    assert_int_equal(sampler_open(list, &p, 1), -ENODEV);
+    assert_int_equal(opened, 0);
+    assert_null(sampler_source_name(true));
+    assert_int_equal(sampler_add(BASE, MIB, HY_PM), -ENODEV);
+    sampler_remove(BASE, MIB);
+    assert_int_equal(sampler_begin(10), 0);
+    sampler_round(0);
+    sampler_end(&stats);
+    assert_int_equal(stats.observed, 0);
+    sampler_moved(BASE, MIB, HY_PM, true);
+    sampler_close();
+}
+
+/* Ranges at random, in the middle of passes too: every page is once in the totals. */
+static void ranges_come_and_go(void **state)
+{
+    enum { PAGES = 8192 };
+    static bool there[PAGES];
+    uint64_t random = 3, totals[HY_TIERS][BANDS];
+    (void)state;
+    open_with(&fake, NULL);
+    writes_at = page_100_to_300;
+    memset(there, 0, sizeof(there));
+    for (unsigned i = 0; i < 3000; i++) {
+        size_t first = random_next(&random) % PAGES, n = random_next(&random) % 600 + 1;
+        n = HY_MIN(n, PAGES - first);
+        bool add = random_next(&random) % 3 != 0;
+        if (i % 7 == 0)
+            sampler_begin(1 + random % 5);
+        sampler_round(i % HISTORY_ROUNDS);
+        if (add)
+            assert_int_equal(sampler_add(BASE + first * HY_PAGE, n * HY_PAGE, i & 1), 0);
+        else
+            sampler_remove(BASE + first * HY_PAGE, n * HY_PAGE);
+        memset(there + first, add, n);
+        if (i % 7 == 6) {
+            struct pass_stats stats;
+            sampler_end(&stats);
+        }
+        uint64_t pages = 0;
+        sampler_totals(totals);
+        for (unsigned t = 0; t < HY_TIERS; t++)
+            for (unsigned b = 0; b < BANDS; b++)
+                pages += totals[t][b];
+        for (unsigned k = 0; k < PAGES; k++)
+            pages -= there[k];
+        assert_int_equal(pages, 0);
+    }
+    assert_int_equal(sampler_add(BASE + 1, HY_PAGE, HY_PM), -EINVAL);
+    fail_add = -EBUSY; /* the source cannot: not tracked, and told */
+    sampler_remove(BASE, PAGES * HY_PAGE);
+    assert_int_equal(sampler_add(BASE, HY_PAGE, HY_PM), -EBUSY);
+    assert_int_equal(sampler_blocks(), 0);
+    sampler_close();
+}
+
+/* --- the emulated machine's: found because the program exports it ----------------------- */
+
+#define EXPORT __attribute__((visibility("default")))
+#define SLOTS  4096u
+
+static struct pmemu_ring *ring;
+
+EXPORT int pmemu_samples_open(unsigned events, uint64_t period, size_t bytes,
+                              struct pmemu_ring **ret)
+{
+    assert_int_equal(events, PMEMU_SAMPLE_READS | PMEMU_SAMPLE_WRITES);
+    assert_true(bytes >= sizeof(*ring) + SLOTS * sizeof(struct pmemu_sample));
+    if (ring)
+        return -EBUSY;
+    ring = calloc(1, sizeof(*ring) + SLOTS * sizeof(struct pmemu_sample));
+    ring->slots = SLOTS;
+    ring->period = period;
+    *ret = ring;
+    return 0;
+}
+
+EXPORT void pmemu_samples_close(void)
+{
+    free(ring);
+    ring = NULL;
+}
+
+/* The program reads page 10 to 19 and writes 20 to 29. */
+static void run_emulated(void)
+{
+    for (unsigned i = 0; i < 200; i++) {
+        struct pmemu_sample *at = &ring->slot[ring->head % SLOTS];
+        unsigned page = 10 + i % 20;
+        *at = (struct pmemu_sample){
+            .address = PAGE_OF(page) * HY_PAGE + i * 8, .store = page >= 20, .dirtied = page >= 20};
+        at->ready = ++ring->head;
+    }
+}
+
+static void the_emulated_machines_samples(void **state)
+{
+    struct pass_stats stats = {0};
+    uint64_t totals[HY_TIERS][BANDS];
+    (void)state;
+    open_with(&sampler_emulated, NULL);
+    assert_string_equal(sampler_source_name(true), "emulated-samples");
+    assert_string_equal(sampler_source_name(false), "emulated-samples");
+    assert_int_equal(sampler_add(BASE, 2 * MIB, HY_PM), 0);
+    for (int i = 0; i < 8; i++) {
+        sampler_begin(UINT64_MAX);
+        for (unsigned r = 0; r < HISTORY_ROUNDS; r++) {
+            run_emulated();
+            sampler_round(r);
+        }
+        sampler_end(&stats);
+    }
+    assert_int_equal(ring->tail, ring->head); /* all were read */
+    assert_int_equal(stats.predicted[WD_FREQ_H], 10);
+    sampler_totals(totals);
+    assert_int_equal(totals[HY_PM][BAND_H_HOT], 10);
+    assert_int_equal(totals[HY_PM][BAND_HOT_RD], 10);
+    assert_int_equal(totals[HY_PM][BAND_REST], 492);
+    sampler_close();
+    assert_null(ring);
+}
+
+/* --- the kernel's ------------------------------------------------------------------- */
+
+#define PAGES 4096u
+
+static char *memory;
+static bool stop;
+
+static void *write_quarter(void *arg)
+{
+    uint64_t round = 0;
+    (void)arg;
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+        round++;
+        for (unsigned i = PAGES / 4; i < PAGES / 2; i++)
+            __atomic_store_n((uint64_t *)(memory + (size_t)i * HY_PAGE), round, __ATOMIC_RELAXED);
+    }
+    return NULL;
+}
+
+static void real_stores(const struct sampler_source *source)
+{
+    const struct sampler_source *list[] = {source, NULL};
+    struct predictor p = predictor_of(PREDICT_WINDOW);
+    struct pass_stats stats = {0};
+    pthread_t thread;
+    if (sampler_open(list, &p, 1) != 0) {
+        print_message("%s: not on this kernel\n", source->name);
+        skip();
+    }
+    memory =
+        mmap(NULL, PAGES * HY_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    os_no_huge_pages(memory, PAGES * HY_PAGE);
+    memset(memory, 0, PAGES * HY_PAGE);
+    assert_int_equal(sampler_add(memory, PAGES * HY_PAGE, HY_PM), 0);
+    stop = false;
+    assert_int_equal(pthread_create(&thread, NULL, write_quarter, NULL), 0);
+    for (int i = 0; i < 10; i++) {
+        sampler_begin(UINT64_MAX);
+        for (unsigned r = 0; r < HISTORY_ROUNDS; r++) {
+            /* the thread comes round once, however slow this machine is */
+            uint64_t *last = (uint64_t *)(memory + (size_t)(PAGES / 2 - 1) * HY_PAGE);
+            uint64_t was = __atomic_load_n(last, __ATOMIC_RELAXED);
+            while (__atomic_load_n(last, __ATOMIC_RELAXED) < was + 2)
+                usleep(100);
+            sampler_round(r);
+        }
+        sampler_end(&stats);
+        if (i == 4) { /* a child in between, which goes on by itself */
+            sampler_prefork();
+            pid_t pid = fork();
+            sampler_postfork();
+            if (pid == 0) {
+                bool ok = sampler_reopen() == 0 && sampler_blocks() == PAGES / HISTORY_BLOCK;
+                struct pass_stats mine = pass();
+                _exit(ok && mine.observed > 0 ? 0 : 1);
+            }
+            int status;
+            assert_int_equal(waitpid(pid, &status, 0), pid);
+            assert_int_equal(status, 0);
+        }
+    }
+    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+    pthread_join(thread, NULL);
+    printf("%s: %lu of %u pages watched, %lu groups, %lu WD_FREQ_H\n", source->name, stats.watched,
+           PAGES, stats.groups, stats.predicted[WD_FREQ_H]);
+    assert_int_equal(stats.predicted[WD_FREQ_H], PAGES / 4);
+    assert_int_equal(stats.predicted[UN_WD], 3 * PAGES / 4);
+    struct move_limits l = {.dram_pages = PAGES, .moves = PAGES, .margin = MOVE_MARGIN};
+    struct page_move move[64];
+    size_t bytes = 0;
+    unsigned n = sampler_moves(&l, 1 << 20, move, 64, NULL);
+    for (unsigned i = 0; i < n; i++) {
+        assert_true((char *)move[i].base >= memory + PAGES / 4 * HY_PAGE);
+        assert_true((char *)move[i].base + move[i].bytes <= memory + PAGES / 2 * HY_PAGE);
+        bytes += move[i].bytes;
+    }
+    assert_int_equal(bytes, PAGES / 4 * HY_PAGE);
+    sampler_remove(memory, PAGES * HY_PAGE);
+    munmap(memory, PAGES * HY_PAGE);
+    sampler_close();
+}
+
+static void real_stores_by_scan(void **state)
+{
+    (void)state;
+    real_stores(&sampler_scan);
+}
+
+static void real_stores_by_soft_dirty(void **state)
+{
+    (void)state;
+    real_stores(&sampler_soft_dirty);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(written_pages_are_found_and_move),
+        cmocka_unit_test(reads_come_from_another_source),
+        cmocka_unit_test(nothing_works),
+        cmocka_unit_test(ranges_come_and_go),
+        cmocka_unit_test(the_emulated_machines_samples),
+        cmocka_unit_test(real_stores_by_scan),
+        cmocka_unit_test(real_stores_by_soft_dirty),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

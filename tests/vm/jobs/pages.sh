@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Page tracking in the ways that this kernel has, and moves without a lost write.
+. ./check.sh
+case $(uname -r) in
+6.1.*) ways=soft-dirty ;;
+*) ways="scan soft-dirty" ;;
+esac
+for way in $ways; do
+    check "writes are tracked by $way" ./test_track $way
+done
+check "histories from real stores" ./test_sampler
+check "no write is lost while pages move" ./vm_move 10
+exit $failed
