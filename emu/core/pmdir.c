@@ -50,7 +50,7 @@ static void scan_maps(void)
             continue;
         line[strcspn(line, "\n")] = '\0';
         if (below_pm_dir(line + at))
-            (void)emu_pages_set(from, to - from, EMU_PM);
+            (void)emu_pages_set(from, to - from, EMU_PM, NULL);
     }
     if (f)
         fclose(f);

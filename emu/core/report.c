@@ -10,6 +10,9 @@
 #include <unistd.h>
 
 #include "core/core.h"
+#include "core/events.h"
+#include "core/page_counts.h"
+#include "core/pages.h"
 
 static const char *const names[] = {
 #define EMU_X(n, h) #n,
@@ -17,27 +20,30 @@ static const char *const names[] = {
 #undef EMU_X
 };
 
+/* Of the mean cell's life, what wear levelling gets out of the whole: memos (paper 002), 7.1. */
+#define WORN_EVENLY 0.95
+
 struct derived {
     uint64_t dram_uj, pm_uj;
     double pm_years; /* until the cells are worn out at this rate, evenly; 0: no limit */
 };
 
+static double years(double writes_a_cell, double cells, double writes, int64_t virtual_ps)
+{
+    return writes_a_cell * cells / writes * ((double)virtual_ps * 1e-12) / (365.25 * 86400);
+}
+
 static struct derived derive(const uint64_t *c, int64_t virtual_ps)
 {
     const struct emu_params *p = emu_core_params();
-    const struct emu_medium *dram = &p->medium[EMU_DRAM], *pm = &p->medium[EMU_PM];
+    const struct emu_medium *pm = &p->medium[EMU_PM];
     double written = (double)c[EMU_C_units_written_pm] * 64;
     struct derived d = {0};
 
-    d.dram_uj = (c[EMU_C_llc_reads_dram] * (uint64_t)dram->read_pj +
-                 c[EMU_C_writebacks_dram] * (uint64_t)dram->write_pj) /
-                1000000;
-    d.pm_uj = (c[EMU_C_units_read_pm] * (uint64_t)pm->read_pj +
-               c[EMU_C_units_written_pm] * (uint64_t)pm->write_pj) /
-              1000000;
+    d.dram_uj = emu_energy_uj(c, p, EMU_DRAM);
+    d.pm_uj = emu_energy_uj(c, p, EMU_PM);
     if (pm->endurance > 0 && written > 0)
-        d.pm_years = (double)pm->endurance * (double)p->pm_bytes / written *
-                     ((double)virtual_ps * 1e-12) / (365.25 * 86400);
+        d.pm_years = years((double)pm->endurance, (double)p->pm_bytes, written, virtual_ps);
     return d;
 }
 
@@ -75,11 +81,56 @@ static void put_real(struct text *t, const char *name, double v)
         put(t, "  %-20s %20.3f\n", name, v);
 }
 
-void emu_report(const char *where, const char *preset, const uint64_t *count, int64_t virtual_ps,
-                uint64_t unseen)
+static void put_word(struct text *t, const char *name, const char *v)
 {
+    put(t, t->json ? ", \"%s\": \"%s\"" : "  %-20s %20s\n", name, v);
+}
+
+/* With counts by page: how unevenly PM is written. Without levelling the page that is written
+ * most ends its life. */
+static void put_wear(struct text *t, int64_t virtual_ps)
+{
+    const struct emu_medium *pm = &emu_core_params()->medium[EMU_PM];
+    struct pmemu_range_counts c;
+    double life = 0;
+
+    if (emu_page_counts_get(0, (size_t)1 << 48, &c) < 0)
+        return;
+    if (pm->endurance > 0 && c.most_pm_writes > 0)
+        life = years((double)pm->endurance, (double)(EMU_PAGE_BYTES >> EMU_LINE_SHIFT),
+                     (double)c.most_pm_writes, virtual_ps);
+    put_count(t, "pages_written_pm", c.pages_written_pm);
+    put_count(t, "most_page_writes_pm", c.most_pm_writes);
+    put_real(t, "mean_page_writes_pm",
+             c.pages_written_pm ? (double)c.pm_writes / (double)c.pages_written_pm : 0);
+    put_real(t, "pm_lifetime_years_worst_page", life);
+}
+
+const char *emu_invalid(const struct emu_result *r, char *buf, size_t bytes)
+{
+    static const char *const why[] = {
+        "threads not emulated, more than the machine has slots",
+        "threads computed for long without a call-out, and others did not wait",
+        "batches beyond the calendar of bandwidth",
+    };
+    const uint64_t n[] = {r->count[EMU_C_lost_threads], r->lost_runs, r->count[EMU_C_overflows]};
+
+    for (unsigned i = 0; i < sizeof(n) / sizeof(n[0]); i++)
+        if (n[i] > 0) {
+            snprintf(buf, bytes, "%" PRIu64 " %s", n[i], why[i]);
+            return buf;
+        }
+    return NULL;
+}
+
+void emu_report(const char *where, const char *preset, const char *end, const struct emu_result *r)
+{
+    const uint64_t *count = r->count;
+    int64_t virtual_ps = r->virtual_ps;
     struct derived d = derive(count, virtual_ps);
     struct text t = {.json = strcmp(where, "1") != 0};
+    char buf[128];
+    const char *invalid = emu_invalid(r, buf, sizeof(buf));
     int fd = STDERR_FILENO;
 
     put(&t, t.json ? "{\"pid\": %d, \"machine\": \"%s\"" : "pmemu[%d]: machine %s\n", (int)getpid(),
@@ -90,8 +141,14 @@ void emu_report(const char *where, const char *preset, const uint64_t *count, in
     put_count(&t, "dram_energy_uj", d.dram_uj);
     put_count(&t, "pm_energy_uj", d.pm_uj);
     put_count(&t, "pm_bytes_written", count[EMU_C_units_written_pm] * 64);
-    put_count(&t, "unseen_blocks", unseen);
+    put_count(&t, "unseen_blocks", r->unseen_blocks);
+    put_count(&t, "lost_runs", r->lost_runs);
+    put_word(&t, "end", end);
+    put_word(&t, "valid", invalid ? "no" : "yes");
+    if (invalid)
+        put(&t, t.json ? ", \"reason\": \"%s\"" : "  not valid: %s\n", invalid);
     put_real(&t, "pm_lifetime_years", d.pm_years);
+    put_wear(&t, virtual_ps);
     if (t.json)
         put(&t, "}\n");
     if (t.json)

@@ -3,10 +3,13 @@
 #ifndef EMU_REPORT_H
 #define EMU_REPORT_H
 
-#include <stdint.h>
+#include "core/core.h"
 
-/* `where` as in HYBRID_EMU_STATS; `count` has EMU_COUNTER_COUNT entries. */
-void emu_report(const char *where, const char *preset, const uint64_t *count, int64_t virtual_ps,
-                uint64_t unseen);
+/* Why the virtual time of a run may be wrong, in words; NULL: it is right. Threads that
+ * nobody could follow, and bandwidth that the calendar had no room for; a loaded
+ * computer is no reason. */
+const char *emu_invalid(const struct emu_result *r, char *buf, size_t bytes);
+/* `where` as in HYBRID_EMU_STATS; `end`: how the process has ended, "exit" or "exec". */
+void emu_report(const char *where, const char *preset, const char *end, const struct emu_result *r);
 
 #endif

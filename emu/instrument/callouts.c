@@ -142,8 +142,10 @@ static inline void before_store(const volatile void *a)
     }                                                                                              \
     EXPORT void __tsan_atomic##n##_store(volatile type *a, type v, int o)                          \
     {                                                                                              \
-        (void)o;                                                                                   \
-        before_store(a);                                                                           \
+        if (o == __ATOMIC_RELAXED) /* a sign to nobody */                                          \
+            emu_touch(a, 1);                                                                       \
+        else                                                                                       \
+            before_store(a);                                                                       \
         __atomic_store_n(a, v, __ATOMIC_SEQ_CST);                                                  \
     }                                                                                              \
     EXPORT type __tsan_atomic##n##_exchange(volatile type *a, type v, int o)                       \

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "core/core.h"
-#include "core/pages.h"
-#include "core/pmdir.h"
+#include "core/mapped.h"
+#include "pmemu.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -41,13 +41,42 @@ static inline void fill(void *d, int c, size_t n)
 }
 #endif
 
-/* The core's own copies do not count. */
-static inline bool counting(void)
+#define IGNORED 8
+
+static struct {
+    uintptr_t start, bytes;
+} ignored[IGNORED];
+static _Atomic unsigned n_ignored;
+
+EXPORT int pmemu_ignore_code(const void *start, const void *end)
 {
-    return emu_live() && emu_self.inside == 0;
+    static _Atomic unsigned claimed;
+    unsigned i = atomic_fetch_add(&claimed, 1), before = i;
+
+    if (i >= IGNORED)
+        return -ENOSPC;
+    ignored[i].start = (uintptr_t)start;
+    ignored[i].bytes = (uintptr_t)end - (uintptr_t)start;
+    while (!atomic_compare_exchange_weak(&n_ignored, &before, i + 1))
+        before = i; /* in order: no reader sees a range that is not written yet */
+    return 0;
 }
 
-static inline void count_copy(const void *d, const void *s, size_t n)
+/* The core's own copies do not count, nor those of code that is no part of the program. */
+static inline __attribute__((always_inline)) bool counting(void)
+{
+    uintptr_t caller = (uintptr_t)__builtin_return_address(0);
+    unsigned n = atomic_load_explicit(&n_ignored, memory_order_acquire);
+
+    if (!emu_live() || emu_self.inside != 0)
+        return false;
+    for (unsigned i = 0; i < n; i++)
+        if (caller - ignored[i].start < ignored[i].bytes)
+            return false;
+    return true;
+}
+
+static inline __attribute__((always_inline)) void count_copy(const void *d, const void *s, size_t n)
 {
     if (!counting())
         return;
@@ -99,12 +128,8 @@ EXPORT void *memset(void *d, int c, size_t n)
 EXPORT void *mmap(void *a, size_t n, int prot, int flags, int fd, off_t offset)
 {
     void *r = (void *)syscall(SYS_mmap, a, n, prot, flags, fd, offset);
-    if (r == MAP_FAILED || !emu_core_running())
-        return r;
-    if (!(flags & MAP_ANONYMOUS) && emu_pmdir_has(fd))
-        (void)emu_pages_set((uintptr_t)r, n, EMU_PM);
-    else
-        emu_pages_clear((uintptr_t)r, n);
+    if (r != MAP_FAILED)
+        emu_mapped((uintptr_t)r, n, flags & MAP_ANONYMOUS ? -1 : fd);
     return r;
 }
 
@@ -115,9 +140,15 @@ EXPORT void *mmap64(void *a, size_t n, int prot, int flags, int fd, off_t offset
 
 EXPORT int munmap(void *a, size_t n)
 {
-    int r = (int)syscall(SYS_munmap, a, n);
+    emu_unmapped((uintptr_t)a, n);
+    return (int)syscall(SYS_munmap, a, n);
+}
+
+EXPORT int madvise(void *a, size_t n, int advice)
+{
+    int r = (int)syscall(SYS_madvise, a, n, advice);
     if (r == 0)
-        emu_pages_clear((uintptr_t)a, n);
+        emu_advised((uintptr_t)a, n, advice);
     return r;
 }
 
@@ -132,6 +163,6 @@ EXPORT void *mremap(void *a, size_t old, size_t n, int flags, ...)
     }
     r = (void *)syscall(SYS_mremap, a, old, n, flags, at);
     if (r != MAP_FAILED)
-        emu_pages_move((uintptr_t)a, old, (uintptr_t)r, n);
+        emu_remapped((uintptr_t)a, old, (uintptr_t)r, n);
     return r;
 }

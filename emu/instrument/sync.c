@@ -1,26 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Threads, locks, barriers and OpenMP teams. Each object has a clock: the highest time
- * of those who released it; whoever acquires it goes on not before that. A thread that
- * blocks is away meanwhile, so that others do not wait for it (clock.h).
- *
- * Clocks of objects lie in a table hashed by address; two objects that share an entry
- * make one thread a little late at worst, as threads are never far apart. Objects
- * shared between processes have a clock in each. */
+ * Threads and locks. See sync.h. */
 #include "instrument/sync.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <time.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "core/core.h"
+#include "instrument/cpus.h"
+#include "instrument/real.h"
 
-#define EXPORT __attribute__((visibility("default")))
 #define CLOCKS 4096
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
+/* Hashed by address. */
 static _Atomic int64_t clocks[CLOCKS];
 static pthread_key_t end_key;
 static bool have_key;
@@ -31,12 +27,12 @@ static struct start {
     int64_t now;
 } starts[EMU_THREADS]; /* by clock slot, so no allocation */
 
-static _Atomic int64_t *clock_of(const void *object)
+static _Atomic int64_t *clock_of(const volatile void *object)
 {
     return &clocks[((uintptr_t)object * 0x9E3779B97F4A7C15u) >> 52];
 }
 
-static void released(const void *object)
+void emu_released(const volatile void *object)
 {
     _Atomic int64_t *c = clock_of(object);
     int64_t now = emu_now(), old = atomic_load(c);
@@ -44,23 +40,10 @@ static void released(const void *object)
         ;
 }
 
-static int64_t time_of(const void *object)
+int64_t emu_time_of(const volatile void *object)
 {
     return atomic_load(clock_of(object));
 }
-
-/* glibc keeps old condition variables under the same name: ask for the new ones. */
-static void *real(const char *name)
-{
-    void *f = dlvsym(RTLD_NEXT, name, "GLIBC_2.3.2");
-    return f ? f : dlsym(RTLD_NEXT, name);
-}
-
-/* Looked up at the first call, which may be before our constructor. */
-#define REAL(ret, name, ...)                                                                       \
-    static ret (*f)(__VA_ARGS__);                                                                  \
-    if (!f)                                                                                        \
-    f = (ret(*)(__VA_ARGS__))real(#name)
 
 /* --- threads -------------------------------------------------------------- */
 
@@ -68,7 +51,7 @@ static void thread_ends(void *unused)
 {
     (void)unused;
     emu_settle();
-    released((const void *)pthread_self()); /* NOLINT: an opaque number to hash */
+    emu_released((const void *)pthread_self()); /* NOLINT: an opaque number to hash */
     emu_thread_end();
 }
 
@@ -90,14 +73,25 @@ static void *run_thread(void *p)
 EXPORT int pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*run)(void *), void *arg)
 {
     REAL(int, pthread_create, pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-    int slot = emu_thread_prepare(), r;
+    struct emu_cpuset cpus;
+    pthread_attr_t plain;
+    int on_cpus = emu_attr_split(a, &plain, &cpus), slot = -1, r;
 
-    if (slot < 0) /* not emulated: before the start, or too many threads */
-        return f(t, a, run, arg);
-    starts[slot] = (struct start){run, arg, emu_now()};
-    r = f(t, a, run_thread, &starts[slot]);
-    if (r != 0)
-        emu_thread_abandon(slot);
+    if (on_cpus < 0)
+        return -on_cpus;
+    slot = emu_thread_prepare();
+    if (slot < 0) { /* not emulated: before the start, or too many threads */
+        r = f(t, on_cpus ? &plain : a, run, arg);
+    } else {
+        if (on_cpus)
+            (void)emu_affinity_prepared(slot, &cpus);
+        starts[slot] = (struct start){run, arg, emu_now()};
+        r = f(t, on_cpus ? &plain : a, run_thread, &starts[slot]);
+        if (r != 0)
+            emu_thread_abandon(slot);
+    }
+    if (on_cpus)
+        pthread_attr_destroy(&plain);
     return r;
 }
 
@@ -107,7 +101,7 @@ EXPORT int pthread_join(pthread_t t, void **ret)
     int r;
     emu_away(0);
     r = f(t, ret);
-    emu_back(r == 0 ? time_of((const void *)t) : emu_now()); /* NOLINT: as above */
+    emu_back(r == 0 ? emu_time_of((const void *)t) : emu_now()); /* NOLINT: as above */
     return r;
 }
 
@@ -122,15 +116,15 @@ EXPORT int pthread_join(pthread_t t, void **ret)
         if (!emu_live())                                                                           \
             return f(o);                                                                           \
         if (!g)                                                                                    \
-            g = (int (*)(type *))real(#try);                                                       \
+            g = (int (*)(type *))emu_real(#try);                                                   \
         emu_settle_debt();                                                                         \
         r = g(o);                                                                                  \
         if (r == EBUSY) {                                                                          \
             emu_away(0);                                                                           \
             r = f(o);                                                                              \
-            emu_back(time_of(o));                                                                  \
+            emu_back(emu_time_of(o));                                                              \
         } else {                                                                                   \
-            emu_catch_up(time_of(o));                                                              \
+            emu_catch_up(emu_time_of(o));                                                          \
         }                                                                                          \
         return r;                                                                                  \
     }
@@ -140,7 +134,7 @@ EXPORT int pthread_join(pthread_t t, void **ret)
         REAL(int, name, type *);                                                                   \
         if (emu_live()) {                                                                          \
             emu_settle_debt();                                                                     \
-            released(o);                                                                           \
+            emu_released(o);                                                                       \
         }                                                                                          \
         return f(o);                                                                               \
     }
@@ -158,117 +152,44 @@ EXPORT int sem_wait(sem_t *s)
 {
     REAL(int, sem_wait, sem_t *);
     int r;
+    if (!emu_live())
+        return f(s);
+    emu_settle_debt();
+    if (sem_trywait(s) == 0) {
+        emu_catch_up(emu_time_of(s));
+        return 0;
+    }
     emu_away(0);
     r = f(s);
-    emu_back(time_of(s));
+    emu_back(emu_time_of(s));
     return r;
 }
+
+/* Each turn of the loop is work of this thread: it uses up its turn on the CPU. */
+EXPORT int pthread_spin_lock(pthread_spinlock_t *l)
+{
+    REAL(int, pthread_spin_lock, pthread_spinlock_t *);
+    if (!emu_live())
+        return f(l);
+    emu_settle_debt();
+    while (pthread_spin_trylock(l) == EBUSY) {
+        emu_touch(l, 0);
+        emu_compute();
+        (void)syscall(SYS_sched_yield); /* for the real CPU only */
+    }
+    emu_catch_up(emu_time_of(l));
+    return 0;
+}
+
+UNLOCK(pthread_spin_unlock, pthread_spinlock_t)
 
 EXPORT int pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
 {
     REAL(int, pthread_cond_wait, pthread_cond_t *, pthread_mutex_t *);
     int r;
     emu_away(0);
-    released(m);
+    emu_released(m);
     r = f(c, m);
-    emu_back(time_of(c));
+    emu_back(emu_time_of(c));
     return r;
 }
-
-EXPORT int pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *t)
-{
-    REAL(int, pthread_cond_timedwait, pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
-    int r;
-    emu_away(0);
-    released(m);
-    r = f(c, m, t);
-    emu_back(r == 0 ? time_of(c) : -1); /* a real-time delay has no virtual length */
-    return r;
-}
-
-EXPORT int pthread_barrier_wait(pthread_barrier_t *b)
-{
-    REAL(int, pthread_barrier_wait, pthread_barrier_t *);
-    int r;
-    emu_away((uintptr_t)b);
-    released(b);
-    r = f(b);
-    emu_back(time_of(b));
-    emu_release((uintptr_t)b, emu_now());
-    return r;
-}
-
-/* --- OpenMP --------------------------------------------------------------- */
-
-struct team {
-    void (*run)(void *);
-    void *arg;
-    int64_t begin;
-    _Atomic int64_t end;
-};
-
-static const char team_barrier; /* an address: the clock of all teams' barriers */
-
-/* Every member of a team; pool threads are away between regions. */
-static void run_member(void *p)
-{
-    struct team *t = p;
-    int64_t now, old;
-
-    emu_back(t->begin);
-    t->run(t->arg);
-    emu_settle();
-    now = emu_now();
-    old = atomic_load(&t->end);
-    while (old < now && !atomic_compare_exchange_weak(&t->end, &old, now))
-        ;
-    emu_away(0);
-}
-
-static void team_done(const struct team *t)
-{
-    emu_back(atomic_load(&t->end));
-}
-
-EXPORT void GOMP_parallel(void (*run)(void *), void *arg, unsigned n, unsigned flags)
-{
-    REAL(void, GOMP_parallel, void (*)(void *), void *, unsigned, unsigned);
-    struct team t = {.run = run, .arg = arg};
-    emu_settle();
-    t.begin = emu_now();
-    f(run_member, &t, n, flags);
-    team_done(&t);
-}
-
-#define PARALLEL_LOOP(kind)                                                                        \
-    EXPORT void GOMP_parallel_loop_##kind(void (*run)(void *), void *arg, unsigned n, long from,   \
-                                          long to, long step, long chunk, unsigned flags)          \
-    {                                                                                              \
-        REAL(void, GOMP_parallel_loop_##kind, void (*)(void *), void *, unsigned, long, long,      \
-             long, long, unsigned);                                                                \
-        struct team t = {.run = run, .arg = arg};                                                  \
-        emu_settle();                                                                              \
-        t.begin = emu_now();                                                                       \
-        f(run_member, &t, n, from, to, step, chunk, flags);                                        \
-        team_done(&t);                                                                             \
-    }
-
-PARALLEL_LOOP(static)
-PARALLEL_LOOP(dynamic)
-PARALLEL_LOOP(guided)
-PARALLEL_LOOP(nonmonotonic_dynamic)
-PARALLEL_LOOP(nonmonotonic_guided)
-
-#define TEAM_BARRIER(name)                                                                         \
-    EXPORT void name(void)                                                                         \
-    {                                                                                              \
-        REAL(void, name, void);                                                                    \
-        emu_away((uintptr_t)&team_barrier);                                                        \
-        released(&team_barrier);                                                                   \
-        f();                                                                                       \
-        emu_back(time_of(&team_barrier));                                                          \
-        emu_release((uintptr_t)&team_barrier, emu_now());                                          \
-    }
-
-TEAM_BARRIER(GOMP_barrier)
-TEAM_BARRIER(GOMP_loop_end)

@@ -19,8 +19,15 @@
 /* CPU time without a settling (one takes well below 1 ms) after which a thread is
  * taken to run code that nobody sees; in ticks of 10 ms. */
 #define UNSEEN_TICKS 20
+/* A thread in uninterruptible sleep (paging under load, vfork) counts as blocked after
+ * this long. */
+#define DISK_NS 1000000000
+/* ... and a thread that tells of its waits, which is held up by the host's load only. */
+#define TOLD_NS 100000000
 
 #define NEVER INT64_MAX
+
+bool emu_clock_waits_told;
 
 static int64_t get(_Atomic int64_t *p)
 {
@@ -34,25 +41,27 @@ static void raise_to(_Atomic int64_t *p, int64_t v)
         ;
 }
 
-static void lower_to(_Atomic int64_t *p, int64_t v)
+static int64_t real_ns(void)
 {
-    int64_t old = get(p);
-    while (old > v && !atomic_compare_exchange_weak(p, &old, v))
-        ;
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Shared between processes: not the private kind of futex. */
-static void futex_wait(_Atomic uint32_t *word, uint32_t seen)
+/* Shared between processes: not the private kind of futex. False: nobody woke us. With
+ * many threads each looks up more seldom: together they look as often. */
+static bool futex_wait(_Atomic uint32_t *word, uint32_t seen, int threads)
 {
-    struct timespec t = {.tv_nsec = LOOK_NS};
-    syscall(SYS_futex, word, FUTEX_WAIT, seen, &t, NULL, 0);
+    struct timespec t = {.tv_nsec = LOOK_NS * (1 + threads / 32)};
+    return syscall(SYS_futex, word, FUTEX_WAIT, seen, &t, NULL, 0) == 0 || errno != ETIMEDOUT;
 }
 
 static void wake(struct emu_clock_thread *t)
 {
-    atomic_store(&t->wake_at, NEVER);
+    atomic_store(&t->sleeps_to, NEVER);
+    atomic_fetch_add(&t->moves, 1);
     atomic_fetch_add(&t->turn, 1);
-    syscall(SYS_futex, &t->turn, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    syscall(SYS_futex, &t->turn, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 static bool holds_up(struct emu_clock_thread *t)
@@ -61,7 +70,15 @@ static bool holds_up(struct emu_clock_thread *t)
     return s == EMU_ACTIVE || s == EMU_STARTING;
 }
 
-/* The active thread with the least time, `slot` aside; -1: none. */
+/* Which of two threads with the same time comes first: who has waited for a CPU most
+ * recently, so that the one who finds none is another one each time. */
+static bool before(struct emu_clock *c, int a, int b)
+{
+    int64_t at = get(&c->thread[a].waited), bt = get(&c->thread[b].waited);
+    return at > bt || (at == bt && a < b);
+}
+
+/* The active thread that comes first, `slot` aside; -1: none. */
 static int last_one(struct emu_clock *c, int slot, int64_t *ret_time)
 {
     int n = atomic_load(&c->used), last = -1;
@@ -71,13 +88,26 @@ static int last_one(struct emu_clock *c, int slot, int64_t *ret_time)
         if (i == slot || !holds_up(&c->thread[i]))
             continue;
         t = get(&c->thread[i].time);
-        if (t < least) {
+        if (t < least || (t == least && last >= 0 && before(c, i, last))) {
             least = t;
             last = i;
         }
     }
     *ret_time = least;
     return last;
+}
+
+/* After every change of times or states: wake whose wait is over. */
+static void wake_others(struct emu_clock *c)
+{
+    int64_t least;
+    int n = atomic_load(&c->used), last = last_one(c, -1, &least);
+
+    for (int i = 0; i < n; i++) {
+        struct emu_clock_thread *t = &c->thread[i];
+        if (get(&t->sleeps_to) <= least && (i == last || !atomic_load(&t->in_order)))
+            wake(t);
+    }
 }
 
 int64_t emu_clock_floor(struct emu_clock *c)
@@ -99,7 +129,11 @@ int emu_clock_join(struct emu_clock *c, int64_t start, int *ret_slot)
         atomic_store(&t->pid, (int32_t)getpid());
         atomic_store(&t->tid, 0);
         atomic_store(&t->time, start);
-        atomic_store(&t->wake_at, NEVER);
+        atomic_store(&t->sleeps_to, NEVER);
+        atomic_store(&t->waited, 0);
+        atomic_store(&t->released, false);
+        atomic_store(&t->dozing, false);
+        atomic_store(&t->tells_waits, emu_clock_waits_told);
         atomic_store(&t->wait_for, 0);
         atomic_store(&t->state, EMU_STARTING);
         *ret_slot = i;
@@ -114,10 +148,16 @@ void emu_clock_begin(struct emu_clock *c, int slot)
     atomic_store(&c->thread[slot].state, EMU_ACTIVE);
 }
 
+static void set_free(struct emu_clock_thread *t)
+{
+    atomic_store(&t->sleeps_to, NEVER);
+    atomic_store(&t->state, EMU_FREE);
+}
+
 void emu_clock_leave(struct emu_clock *c, int slot)
 {
-    atomic_store(&c->thread[slot].state, EMU_FREE);
-    wake(&c->thread[slot]);
+    set_free(&c->thread[slot]);
+    wake_others(c);
 }
 
 void emu_clock_forget(struct emu_clock *c, int pid)
@@ -125,10 +165,11 @@ void emu_clock_forget(struct emu_clock *c, int pid)
     int n = atomic_load(&c->used);
     for (int i = 0; i < n; i++)
         if (atomic_load(&c->thread[i].state) != EMU_FREE && atomic_load(&c->thread[i].pid) == pid)
-            emu_clock_leave(c, i);
+            set_free(&c->thread[i]);
+    wake_others(c);
 }
 
-enum look { LOOK_RUNS, LOOK_BLOCKED, LOOK_GONE };
+enum look { LOOK_RUNS, LOOK_DISK, LOOK_BLOCKED, LOOK_GONE };
 
 /* State letter and CPU ticks of a thread, from /proc. No stdio: any thread of any
  * program may be in the middle of anything. */
@@ -156,88 +197,149 @@ static enum look look_at(int pid, int tid, long *ret_ticks)
         return LOOK_GONE;
     if (tid == 0)
         return LOOK_RUNS;
+    if (*p == 'D')
+        return LOOK_DISK;
     if (*p != 'R')
         return LOOK_BLOCKED;
     for (int field = 3; field < 14 && p; field++)
         p = strchr(p + 1, ' ');
-    *ret_ticks = p ? strtol(p + 1, NULL, 10) : 0;
+    *ret_ticks = p ? strtol(p + 1, &p, 10) : 0;
+    *ret_ticks += p ? strtol(p, NULL, 10) : 0; /* in the kernel */
     return LOOK_RUNS;
 }
 
-/* `t` has not moved for a while. */
-static void look_into(struct emu_clock *c, struct emu_clock_thread *t, uint32_t turn,
-                      long *first_ticks)
-{
-    int32_t active = EMU_ACTIVE, pid = atomic_load(&t->pid);
-    long ticks = 0;
+/* What one waiter knows of the thread that it waits for. */
+struct watch {
+    int slot;
+    uint32_t moves;
+    long first_ticks;
+    int64_t since;
+};
 
-    switch (look_at(pid, atomic_load(&t->tid), &ticks)) {
-    case LOOK_GONE:
-        if (atomic_load(&t->pid) == pid && atomic_load(&t->turn) == turn) {
-            atomic_store(&t->state, EMU_FREE);
-            wake(t);
-        }
-        return;
-    case LOOK_RUNS:
-        if (*first_ticks < 0)
-            *first_ticks = ticks;
-        if (ticks - *first_ticks < UNSEEN_TICKS)
-            return;
-        break;
-    case LOOK_BLOCKED:
-        break;
-    }
-    /* It may wait for its own turn behind somebody else: then it is no longer the
-     * last one, and its `turn` has changed. */
-    if (atomic_load(&t->turn) == turn &&
-        atomic_compare_exchange_strong(&t->state, &active, EMU_AWAY)) {
-        atomic_fetch_add(&c->unseen, 1);
-        wake(t);
+/* All threads of a process that are gone: a killed process must not be found one
+ * thread after the other. */
+static void bury(struct emu_clock *c, int pid)
+{
+    int n = atomic_load(&c->used);
+    for (int i = 0; i < n; i++) {
+        struct emu_clock_thread *t = &c->thread[i];
+        uint32_t moves = atomic_load(&t->moves);
+        long ticks;
+        if (atomic_load(&t->state) != EMU_FREE && atomic_load(&t->pid) == pid &&
+            look_at(pid, atomic_load(&t->tid), &ticks) == LOOK_GONE &&
+            atomic_load(&t->pid) == pid && atomic_load(&t->moves) == moves)
+            set_free(t);
     }
 }
 
-static void wait_turn(struct emu_clock *c, int slot, int64_t time, int64_t lookahead)
+/* The watched thread has not moved since the last look. */
+static void look_into(struct emu_clock *c, struct emu_clock_thread *t, struct watch *w)
 {
-    int watched = -1;
-    uint32_t watched_turn = 0;
-    long first_ticks = -1;
+    int32_t active = EMU_ACTIVE, pid = atomic_load(&t->pid);
+    long ticks = 0;
+    bool ran = false;
+
+    switch (look_at(pid, atomic_load(&t->tid), &ticks)) {
+    case LOOK_GONE:
+        bury(c, pid);
+        wake_others(c);
+        return;
+    case LOOK_RUNS:
+        if (w->first_ticks < 0)
+            w->first_ticks = ticks;
+        if (ticks - w->first_ticks < UNSEEN_TICKS)
+            return;
+        ran = true;
+        break;
+    case LOOK_DISK:
+        if (real_ns() - w->since < DISK_NS)
+            return;
+        break;
+    case LOOK_BLOCKED:
+        if (atomic_load(&t->dozing) ||
+            (atomic_load(&t->tells_waits) && real_ns() - w->since < TOLD_NS))
+            return;
+        break;
+    }
+    if (get(&t->sleeps_to) != NEVER) { /* asleep here, and it is the last one */
+        wake(t);
+        return;
+    }
+    if (atomic_load(&t->moves) == w->moves &&
+        atomic_compare_exchange_strong(&t->state, &active, EMU_AWAY)) {
+        atomic_fetch_add(ran ? &c->lost_runs : &c->unseen, 1);
+        wake_others(c);
+    }
+}
+
+/* A wait has timed out. Of all who wait, one looks at a time. */
+static void look(struct emu_clock *c, int last, struct watch *w)
+{
+    struct emu_clock_thread *t = &c->thread[last];
+    uint32_t moves = atomic_load(&t->moves);
+    int64_t now = real_ns(), before = get(&c->looked);
+
+    if (last != w->slot || moves != w->moves) {
+        *w = (struct watch){.slot = last, .moves = moves, .first_ticks = -1, .since = now};
+        return;
+    }
+    if (now - before >= LOOK_NS / 2 && atomic_compare_exchange_strong(&c->looked, &before, now))
+        look_into(c, t, w);
+}
+
+/* Sleep until every other active thread has `target`; in_order: and none of those that
+ * have just that time comes before this one. */
+static void sleep_to(struct emu_clock *c, int slot, int64_t target, bool in_order)
+{
+    struct emu_clock_thread *self = &c->thread[slot];
+    struct watch w = {.slot = -1};
 
     for (;;) {
+        uint32_t turn = atomic_load(&self->turn);
         int64_t least;
-        int last = last_one(c, slot, &least);
-        struct emu_clock_thread *t;
-        uint32_t turn;
-        if (last < 0 || least + lookahead >= time)
-            return;
-        t = &c->thread[last];
-        turn = atomic_load(&t->turn);
-        lower_to(&t->wake_at, time - lookahead);
-        /* It may have gone past between the look and the wish to be woken. */
-        if (!holds_up(t) || get(&t->time) + lookahead >= time)
-            continue;
-        if (last != watched || turn != watched_turn) {
-            watched = last;
-            watched_turn = turn;
-            first_ticks = -1;
-        } else {
-            look_into(c, t, turn, &first_ticks);
-        }
-        futex_wait(&t->turn, turn);
+        int last;
+        /* First the wish, then the look: who moves in between sees the wish. */
+        atomic_store(&self->in_order, in_order);
+        atomic_store(&self->sleeps_to, target);
+        last = last_one(c, slot, &least);
+        if (last < 0 || least > target || (least == target && (!in_order || before(c, slot, last))))
+            break;
+        if (!futex_wait(&self->turn, turn, atomic_load(&c->used)))
+            look(c, last, &w);
     }
+    atomic_store(&self->sleeps_to, NEVER);
+}
+
+/* The owner shows itself; it may have been taken for blocked. */
+static int64_t publish(struct emu_clock *c, int slot, int64_t time)
+{
+    struct emu_clock_thread *t = &c->thread[slot];
+
+    atomic_fetch_add(&t->moves, 1);
+    if (atomic_load(&t->state) == EMU_AWAY)
+        time = emu_clock_back(c, slot, time, emu_clock_waits_told ? time : -1);
+    if (get(&t->time) == time)
+        return time;
+    atomic_store(&t->time, time);
+    raise_to(&c->newest, time);
+    wake_others(c);
+    return time;
+}
+
+int64_t emu_clock_turn(struct emu_clock *c, int slot, int64_t time)
+{
+    int e = errno;
+    time = publish(c, slot, time);
+    sleep_to(c, slot, time, true);
+    errno = e;
+    return time;
 }
 
 int64_t emu_clock_advance(struct emu_clock *c, int slot, int64_t time, int64_t lookahead)
 {
-    struct emu_clock_thread *t = &c->thread[slot];
     int e = errno;
-
-    if (atomic_load(&t->state) == EMU_AWAY)
-        time = emu_clock_back(c, slot, time, -1);
-    atomic_store(&t->time, time);
-    raise_to(&c->newest, time);
-    if (time >= get(&t->wake_at))
-        wake(t);
-    wait_turn(c, slot, time, lookahead);
+    time = publish(c, slot, time);
+    sleep_to(c, slot, time - lookahead, false);
     errno = e;
     return time;
 }
@@ -245,10 +347,11 @@ int64_t emu_clock_advance(struct emu_clock *c, int slot, int64_t time, int64_t l
 void emu_clock_away(struct emu_clock *c, int slot, uint64_t wait_for)
 {
     struct emu_clock_thread *t = &c->thread[slot];
+    atomic_fetch_add(&t->moves, 1);
+    atomic_store(&t->released, false);
     atomic_store(&t->wait_for, wait_for);
     atomic_store(&t->state, EMU_AWAY);
-    if (get(&t->wake_at) != NEVER)
-        wake(t);
+    wake_others(c);
 }
 
 int64_t emu_clock_back(struct emu_clock *c, int slot, int64_t time, int64_t known)
@@ -256,7 +359,11 @@ int64_t emu_clock_back(struct emu_clock *c, int slot, int64_t time, int64_t know
     struct emu_clock_thread *t = &c->thread[slot];
     int64_t floor = known < 0 ? emu_clock_floor(c) : known;
 
-    if (atomic_load(&t->state) == EMU_ACTIVE) /* released, or never left */
+    atomic_fetch_add(&t->moves, 1);
+    /* Released: what it waited for may have been used again since, with a later time. */
+    if (atomic_exchange(&t->released, false))
+        floor = get(&t->time);
+    else if (atomic_load(&t->state) == EMU_ACTIVE) /* never left */
         floor = known < 0 ? time : known;
     if (floor > time)
         time = floor;
@@ -266,17 +373,42 @@ int64_t emu_clock_back(struct emu_clock *c, int slot, int64_t time, int64_t know
     return time;
 }
 
-void emu_clock_release(struct emu_clock *c, uint64_t wait_for, int64_t time)
+void emu_clock_release(struct emu_clock *c, uint64_t wait_for, int64_t time, int most)
 {
+    bool shared = wait_for & EMU_SHARED_KEY;
     int n = atomic_load(&c->used), pid = getpid();
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n && most != 0; i++) {
         struct emu_clock_thread *t = &c->thread[i];
         uint64_t at = wait_for;
         int32_t away = EMU_AWAY;
-        if (atomic_load(&t->state) != EMU_AWAY || atomic_load(&t->pid) != pid ||
-            get(&t->time) >= time || !atomic_compare_exchange_strong(&t->wait_for, &at, 0))
+        if (atomic_load(&t->state) != EMU_AWAY || (!shared && atomic_load(&t->pid) != pid) ||
+            get(&t->time) > time || !atomic_compare_exchange_strong(&t->wait_for, &at, 0))
             continue;
         atomic_store(&t->time, time);
+        atomic_store(&t->released, true);
         atomic_compare_exchange_strong(&t->state, &away, EMU_ACTIVE);
+        most--;
     }
+}
+
+void emu_clock_doze(struct emu_clock *c, int slot, int64_t time)
+{
+    atomic_store(&c->thread[slot].dozing, true);
+    (void)publish(c, slot, time);
+}
+
+int64_t emu_clock_doze_end(struct emu_clock *c, int slot, int64_t before, bool early)
+{
+    struct emu_clock_thread *t = &c->thread[slot];
+    int64_t floor, time = get(&t->time);
+
+    if (early) {
+        (void)last_one(c, slot, &floor);
+        if (floor < time)
+            time = floor > before ? floor : before;
+        atomic_store(&t->time, time);
+    }
+    atomic_fetch_add(&t->moves, 1);
+    atomic_store(&t->dozing, false);
+    return time;
 }

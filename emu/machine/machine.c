@@ -18,7 +18,8 @@
 #include <unistd.h>
 
 #define MAGIC   0x656e696863616d65u /* "emachine" */
-#define VERSION 1u
+/* Also differs whenever the layout does. */
+#define VERSION ((uint64_t)2 << 32 | sizeof(struct emu_machine))
 
 static size_t bytes_of(const struct emu_params *p)
 {
@@ -79,6 +80,8 @@ int emu_machine_join(struct emu_machine *m, struct emu_process **ret_self)
         if (!atomic_compare_exchange_strong(&p->pid, &none, (int32_t)getpid()))
             continue;
         now = emu_clock_floor(&m->clock);
+        for (int t = 0; t < EMU_TIERS; t++)
+            atomic_store(&p->pages[t], 0);
         atomic_store(&p->born, born(getpid()));
         atomic_store(&p->serial, atomic_fetch_add(&m->serials, 1) + 1);
         atomic_store(&p->begin, now);
@@ -106,12 +109,13 @@ static void set_up(struct emu_machine *m, const struct emu_params *p)
     m->version = VERSION;
     m->bytes = bytes_of(p);
     m->params = *p;
+    emu_cpus_init(&m->cpus, (int)p->cpus);
     m->magic = MAGIC;
 }
 
-static int check(const struct emu_machine *m, const struct emu_params *p)
+static int check(const struct emu_machine *m, size_t file_bytes, const struct emu_params *p)
 {
-    if (m->magic != MAGIC || m->version != VERSION)
+    if (m->magic != MAGIC || m->version != VERSION || file_bytes < m->bytes)
         return -EPERM;
     return m->bytes == bytes_of(p) && memcmp(&m->params, p, sizeof(*p)) == 0 ? 0 : -EINVAL;
 }
@@ -167,7 +171,7 @@ static int attach_file(const char *path, const struct emu_params *p, struct emu_
     if (r == 0 && st.st_size == 0)
         set_up(m, p);
     if (r == 0)
-        r = check(m, p);
+        r = check(m, st.st_size ? (size_t)st.st_size : bytes, p);
     if (r == 0) {
         sweep(m, NULL);
         r = emu_machine_join(m, ret_self);
@@ -196,6 +200,16 @@ int emu_machine_attach(const char *path, const struct emu_params *p, struct emu_
     return emu_machine_join(m, ret_self);
 }
 
+void emu_machine_reclaim(struct emu_machine *m, const struct emu_process *self, const char *path)
+{
+    struct stat st;
+    int fd = path ? open_locked(path, 0, &st) : -1;
+
+    (void)sweep(m, self);
+    if (fd >= 0)
+        close_unlocked(fd);
+}
+
 void emu_machine_leave(struct emu_machine *m, struct emu_process *self, const char *path)
 {
     struct stat st;
@@ -208,4 +222,58 @@ void emu_machine_leave(struct emu_machine *m, struct emu_process *self, const ch
     if (sweep(m, self) == 0)
         unlink(path);
     close_unlocked(fd);
+}
+
+bool emu_process_alive(const struct emu_process *p)
+{
+    int32_t pid = atomic_load(&p->pid);
+    return pid != 0 && born(pid) == atomic_load(&p->born);
+}
+
+/* The file as it is now; the lock stays with the caller. */
+static int map_existing(const char *path, int *ret_fd, struct emu_machine **ret)
+{
+    struct stat st;
+    int fd = open_locked(path, 0, &st), r = -EPERM;
+
+    if (fd < 0)
+        return fd;
+    if (S_ISREG(st.st_mode) && (size_t)st.st_size >= sizeof(struct emu_machine))
+        r = map((size_t)st.st_size, MAP_SHARED, fd, ret);
+    if (r == 0 && check(*ret, (size_t)st.st_size, &(*ret)->params) < 0) {
+        syscall(SYS_munmap, *ret, st.st_size);
+        r = -EPERM;
+    }
+    if (r < 0)
+        close_unlocked(fd);
+    else
+        *ret_fd = fd;
+    return r;
+}
+
+int emu_machine_look(const char *path, const struct emu_machine **ret)
+{
+    struct emu_machine *m;
+    int fd, r = map_existing(path, &fd, &m);
+
+    if (r < 0)
+        return r;
+    close_unlocked(fd);
+    *ret = m;
+    return 0;
+}
+
+int emu_machine_tidy(const char *path)
+{
+    struct emu_machine *m;
+    int fd, r = map_existing(path, &fd, &m);
+
+    if (r < 0)
+        return r;
+    r = sweep(m, NULL);
+    if (r == 0)
+        unlink(path);
+    close_unlocked(fd);
+    syscall(SYS_munmap, m, m->bytes);
+    return r;
 }

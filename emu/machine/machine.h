@@ -10,6 +10,7 @@
 #define EMU_MACHINE_H
 
 #include "machine/clock.h"
+#include "machine/cpus.h"
 #include "model/media.h"
 
 #define EMU_PROCESSES 64
@@ -30,6 +31,13 @@
     X(compute_ns, "virtual, summed over threads")                                                  \
     X(stall_ns, "")                                                                                \
     X(wait_ns, "loaded latency and bandwidth")                                                     \
+    X(dram_pages, "most in use at once")                                                           \
+    X(pm_pages, "")                                                                                \
+    X(pages_moved_up, "to DRAM, at their cost")                                                    \
+    X(pages_moved_down, "to PM")                                                                   \
+    X(move_ns, "spent on it, not part of stall_ns")                                                \
+    X(cpu_wait_ns, "waiting for a turn on a CPU")                                                  \
+    X(overflows, "batches longer than the calendar of bandwidth: times are wrong")                \
     X(threads, "")                                                                                 \
     X(lost_threads, "not emulated: no free slot")
 
@@ -45,6 +53,7 @@ struct emu_process {
     _Atomic int64_t born; /* start time of the process, against reuse of its number */
     _Atomic uint64_t serial;
     _Atomic int64_t begin, end; /* virtual ps: arrival, latest settling */
+    _Atomic int64_t pages[EMU_TIERS]; /* in use now (room.h) */
     _Atomic uint64_t count[EMU_COUNTER_COUNT];
 };
 
@@ -52,8 +61,15 @@ struct emu_machine {
     uint64_t magic, version, bytes;
     struct emu_params params;
     _Atomic uint64_t serials; /* processes so far */
+    _Atomic int64_t guest_clock_ns[2]; /* what guests' real-time and monotonic clock are at
+                                          virtual 0; 0: nobody has asked */
     struct emu_process process[EMU_PROCESSES];
     struct emu_clock clock;
+    struct emu_cpus cpus;
+    struct emu_cpu_user cpu_user[EMU_THREADS]; /* by clock slot */
+    /* What a CPU did lately, whoever ran there: no thread stands in the way of one that
+     * has its CPU after it. */
+    struct emu_past past[EMU_CPUS_MAX];
     struct emu_media media;
     _Alignas(64) _Atomic uint64_t llc[];
 };
@@ -64,6 +80,14 @@ int emu_machine_attach(const char *path, const struct emu_params *p, struct emu_
                        struct emu_process **ret_self);
 /* A slot on a machine that is mapped already (after fork). */
 int emu_machine_join(struct emu_machine *m, struct emu_process **ret_self);
+/* Free the slots of processes that have died, and what they held. */
+void emu_machine_reclaim(struct emu_machine *m, const struct emu_process *self, const char *path);
+/* For those who are not on it. A machine to read only, for munmap(m, m->bytes); -EPERM: not one
+ * of this version. */
+int emu_machine_look(const char *path, const struct emu_machine **ret);
+bool emu_process_alive(const struct emu_process *p);
+/* Free what the dead have left, and remove the file when nobody lives: how many do. */
+int emu_machine_tidy(const char *path);
 /* Also removes the file when nobody else is left. */
 void emu_machine_leave(struct emu_machine *m, struct emu_process *self, const char *path);
 

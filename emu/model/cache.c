@@ -22,6 +22,19 @@ enum emu_l1_result emu_l1_access(struct emu_l1 *c, uint64_t line, unsigned write
     return EMU_L1_DIRTIED;
 }
 
+void emu_l1_drop(struct emu_l1 *c, uint64_t first, unsigned n)
+{
+    for (uint64_t line = first; line < first + n; line++) {
+        uint64_t *recent = &c->recent[emu_l1_set(line)], *older = &c->older[emu_l1_set(line)];
+        if (*recent >> 1 == line) {
+            *recent = *older;
+            *older = 0;
+        } else if (*older >> 1 == line) {
+            *older = 0;
+        }
+    }
+}
+
 uint32_t emu_llc_sets(uint32_t kb)
 {
     uint32_t want, sets = 1;
@@ -51,13 +64,30 @@ static void to_front(_Atomic uint64_t *set, unsigned n, uint64_t v)
     slot_put(&set[0], v);
 }
 
+static _Atomic uint64_t *set_of(struct emu_llc *c, uint64_t key)
+{
+    /* Bits from 40 up of the product: lower ones are not uniform for large caches. */
+    uint32_t index = (uint32_t)((key * 0x9E3779B97F4A7C15u) >> 40) & c->set_mask;
+    return c->slot + (uint64_t)index * EMU_LLC_WAYS;
+}
+
+void emu_llc_drop(struct emu_llc *c, uint64_t first, unsigned n, uint64_t salt)
+{
+    for (uint64_t key = first + salt; key < first + salt + n; key++) {
+        _Atomic uint64_t *set = set_of(c, key);
+        unsigned i = 0;
+        while (i < EMU_LLC_WAYS && slot_get(&set[i]) >> 3 != key)
+            i++;
+        for (; i < EMU_LLC_WAYS; i++) /* the others move up: the last way is the free one */
+            slot_put(&set[i], i + 1 < EMU_LLC_WAYS ? slot_get(&set[i + 1]) : 0);
+    }
+}
+
 struct emu_llc_result emu_llc_access(struct emu_llc *c, uint64_t line, uint64_t salt,
                                      unsigned write, enum emu_tier (*tier_of)(uint64_t line))
 {
     uint64_t key = line + salt, tag = key << 3;
-    /* Bits from 40 up of the product: lower ones are not uniform for large caches. */
-    uint32_t index = (uint32_t)((key * 0x9E3779B97F4A7C15u) >> 40) & c->set_mask;
-    _Atomic uint64_t *set = c->slot + (uint64_t)index * EMU_LLC_WAYS;
+    _Atomic uint64_t *set = set_of(c, key);
     struct emu_llc_result r = {.hit = true};
 
     for (unsigned i = 0; i < EMU_LLC_WAYS; i++) {

@@ -47,6 +47,8 @@ static inline bool emu_l1_quick(const struct emu_l1 *c, uint64_t line, unsigned 
 }
 
 enum emu_l1_result emu_l1_access(struct emu_l1 *c, uint64_t line, unsigned write);
+/* The `n` lines from `first` on are not what memory holds any more. */
+void emu_l1_drop(struct emu_l1 *c, uint64_t first, unsigned n);
 
 /* Slots hold key << 3 | tier << 1 | dirty; key = line + salt, never 0. */
 struct emu_llc {
@@ -65,5 +67,6 @@ uint32_t emu_llc_sets(uint32_t kb);
  * keeps the lines of different processes apart. */
 struct emu_llc_result emu_llc_access(struct emu_llc *c, uint64_t line, uint64_t salt,
                                      unsigned write, enum emu_tier (*tier_of)(uint64_t line));
+void emu_llc_drop(struct emu_llc *c, uint64_t first, unsigned n, uint64_t salt);
 
 #endif

@@ -28,6 +28,7 @@ static const struct setting {
         {n "_write_ns", FIELD(medium[t].write_ps), 1000, 1, 100000},                               \
         {n "_read_mbs", FIELD(medium[t].read_mbs), 1, 10, 10000000},                               \
         {n "_write_mbs", FIELD(medium[t].write_mbs), 1, 10, 10000000},                             \
+        {n "_mlp_stream", FIELD(medium[t].mlp_stream), 1, 1, 64},                                  \
         {n "_read_pj", FIELD(medium[t].read_pj), 1, 0, 1000000000},                                \
         {n "_write_pj", FIELD(medium[t].write_pj), 1, 0, 1000000000},                              \
     {                                                                                              \
@@ -37,10 +38,15 @@ static const struct setting {
     MEDIUM("pm", EMU_PM),
     {"pm_block", FIELD(medium[EMU_PM].block), 1, 64, 4096},
     {"pm_bytes", FIELD(pm_bytes), 1, 1, INT64_MAX},
-    {"ctl_read_pct", FIELD(ctl_read_pct), 1, 0, 100000},
-    {"ctl_write_pct", FIELD(ctl_write_pct), 1, 0, 100000},
+    {"move_page_ns", FIELD(move_page_ps), 1000, 0, 1000000},
+    {"move_batch_ns", FIELD(move_batch_ps), 1000, 0, 1000000},
+    {"ctl_read_pct", FIELD(ctl_read_pct), 1, 0, 1000},
+    {"ctl_write_pct", FIELD(ctl_write_pct), 1, 0, 1000},
+    {"ctl_cross_pct", FIELD(ctl_cross_pct), 1, 0, 1000},
+    {"ctl_queue", FIELD(ctl_queue), 1, 1, 64},
+    {"ctl_dram_pct", FIELD(ctl_dram_pct), 1, 0, 1000},
+    {"scatter_pct", FIELD(scatter_pct), 1, 0, 100},
     {"mlp_random", FIELD(mlp_random), 1, 1, 64},
-    {"mlp_stream", FIELD(mlp_stream), 1, 1, 64},
     {"mlp_store", FIELD(mlp_store), 1, 1, 64},
     {"mlp_writeback", FIELD(mlp_writeback), 1, 1, 64},
     {"load_pct", FIELD(load_pct), 1, 0, 1000},

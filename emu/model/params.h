@@ -12,6 +12,7 @@
 /* All int64_t, no padding: compared byte by byte between processes. */
 struct emu_medium {
     int64_t read_ps, write_ps;   /* latency of one access, idle */
+    int64_t mlp_stream;          /* read latency over the time of a line in a stream */
     int64_t read_mbs, write_mbs; /* peak bandwidth, 10^6 bytes/s, sequential */
     int64_t block;               /* bytes that the device reads or writes at once */
     int64_t read_pj, write_pj;   /* energy for 64 bytes */
@@ -20,11 +21,15 @@ struct emu_medium {
 
 struct emu_params {
     struct emu_medium medium[EMU_TIERS];
-    /* Time for which 64 bytes of PM traffic hold the shared memory controller, in
-     * percent of what 64 bytes of DRAM traffic of the same kind hold it. */
-    int64_t ctl_read_pct, ctl_write_pct;
+    /* Interference on a shared controller: q threads with requests pending at PM add
+     * q^2 times these percents to the time of DRAM: PM reads to DRAM's reads, writes to
+     * writes, each to the other; q counts up to ctl_queue. And what a full DRAM adds to PM. */
+    int64_t ctl_read_pct, ctl_write_pct, ctl_cross_pct, ctl_queue, ctl_dram_pct;
+    /* Of 100 lines written back next to one just written, so many do not meet it in the
+     * PM's buffer, and have their whole block written for themselves. */
+    int64_t scatter_pct;
     /* How many misses of a kind a core overlaps. */
-    int64_t mlp_random, mlp_stream, mlp_store, mlp_writeback;
+    int64_t mlp_random, mlp_store, mlp_writeback;
     int64_t load_pct; /* queueing: this percentage of rho / (1 - rho) on latency */
     int64_t llc_kb, hit_ps;
     int64_t instruction_ps;
@@ -32,6 +37,9 @@ struct emu_params {
     int64_t batch_ps;            /* virtual time after which a thread settles */
     int64_t lookahead_ps;        /* no thread is further ahead of the last one */
     int64_t pm_bytes;            /* capacity, for the lifetime only */
+    int64_t cpus;                /* HYBRID_EMU_CPUS, in no preset */
+    int64_t dram_bytes;          /* capacity; 0: as much as is asked for */
+    int64_t move_page_ps, move_batch_ps; /* a page's move beside its transfers; a call */
 };
 
 size_t emu_preset_count(void);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Small kernels with known memory behaviour, built twice: plain and instrumented.
  *   kernels KIND THREADS ROUNDS [KiB [malloc|FILE]]
- * KIND: stream (triad), chase (dependent loads), gups (random updates), compute,
- * copy (memcpy). Prints 'KIND THREADS checksum N virtual_us N'; the arrays come from
- * malloc or from a mapping of FILE. */
+ * KIND: stream (triad), chase (dependent loads), index (the same by number, i = next[i]),
+ * update (chase that also writes), gups
+ * (random updates), compute, copy (memcpy), read and write (a word of each line, in
+ * order), rread and rwrite (of random lines). Prints 'KIND THREADS checksum N virtual_us
+ * N'; the arrays come from malloc or from a mapping of FILE. With KERNEL_SAY set, a line
+ * 'running' on stderr tells that the arrays are ready. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -89,6 +92,50 @@ static uint64_t compute(size_t id, size_t steps)
     return sum;
 }
 
+static uint64_t chase_by_index(size_t from, size_t steps)
+{
+    uint64_t i = from & ~(size_t)7;
+    for (; steps > 0; steps--)
+        i = a[i];
+    return i;
+}
+
+static uint64_t update(size_t from, size_t steps)
+{
+    struct node *n = nodes + from;
+    for (size_t i = 0; i < steps; i++) {
+        struct node *next = n->next;
+        n->value = i;
+        n = next;
+    }
+    return n->value;
+}
+
+/* Eight words are a line: one access each, as a vector load or store would be. */
+static uint64_t read_lines(size_t from, size_t to)
+{
+    uint64_t sum = 0;
+    for (size_t r = 0; r < rounds; r++)
+        for (size_t i = from; i < to; i += 8)
+            sum += a[i];
+    return sum;
+}
+
+static void write_lines(size_t from, size_t to)
+{
+    for (size_t r = 0; r < rounds; r++)
+        for (size_t i = from; i < to; i += 8)
+            a[i] = r;
+}
+
+static uint64_t read_randomly(size_t id, size_t times)
+{
+    uint64_t x = 88172645463325252u + id * 7919, sum = 0;
+    for (size_t i = 0; i < times; i++)
+        sum += a[next_random(&x) % elements];
+    return sum;
+}
+
 static void *run(void *arg)
 {
     size_t id = (size_t)arg, from = elements * id / threads, to = elements * (id + 1) / threads;
@@ -100,8 +147,18 @@ static void *run(void *arg)
         stream(from, to);
     else if (strcmp(kind, "chase") == 0)
         sums[id] = chase(from, share);
-    else if (strcmp(kind, "gups") == 0)
+    else if (strcmp(kind, "index") == 0)
+        sums[id] = chase_by_index(from, share);
+    else if (strcmp(kind, "update") == 0)
+        sums[id] = update(from, share);
+    else if (strcmp(kind, "gups") == 0 || strcmp(kind, "rwrite") == 0)
         gups(id, share);
+    else if (strcmp(kind, "rread") == 0)
+        sums[id] = read_randomly(id, share);
+    else if (strcmp(kind, "read") == 0)
+        sums[id] = read_lines(from, to);
+    else if (strcmp(kind, "write") == 0)
+        write_lines(from, to);
     else if (strcmp(kind, "compute") == 0)
         sums[id] = compute(id, share);
     else if (strcmp(kind, "copy") == 0)
@@ -111,12 +168,12 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* One cycle through all nodes, by a stride without a factor in common. */
-static void link_nodes(void)
+/* One cycle through `n` elements, by a stride without a factor in common. */
+static size_t *cycle(size_t n)
 {
-    size_t stride = elements * 38 / 100 | 1, at = 0;
+    size_t stride = n * 38 / 100 | 1, *order = calloc(n, sizeof(*order));
     for (;; stride += 2) {
-        size_t x = stride, y = elements;
+        size_t x = stride, y = n;
         while (y) {
             size_t r = x % y;
             x = y;
@@ -125,12 +182,34 @@ static void link_nodes(void)
         if (x == 1)
             break;
     }
+    for (size_t i = 0; i < n; i++)
+        order[i] = i * stride % n;
+    return order;
+}
+
+static void link_nodes(void)
+{
+    size_t *order = cycle(elements);
     for (size_t i = 0; i < elements; i++) {
-        size_t to = (at + stride) % elements;
-        nodes[at].next = nodes + to;
-        nodes[at].value = at;
-        at = to;
+        nodes[order[i]].next = &nodes[order[(i + 1) % elements]];
+        nodes[order[i]].value = order[i];
     }
+    free(order);
+}
+
+/* In random order: numbers in steps all alike would be a prefetcher's. */
+static void link_lines(void)
+{
+    size_t n = elements / 8, *order = cycle(n);
+    uint64_t x = 88172645463325252u;
+    for (size_t i = n - 1; i > 0; i--) {
+        size_t j = next_random(&x) % (i + 1), t = order[i];
+        order[i] = order[j];
+        order[j] = t;
+    }
+    for (size_t i = 0; i < n; i++)
+        a[order[i] * 8] = order[(i + 1) % n] * 8;
+    free(order);
 }
 
 static int64_t now(void)
@@ -153,7 +232,7 @@ int main(int argc, char **argv)
     setenv("KERNEL", kind, 1);
     if (threads < 1 || threads > MAX_THREADS)
         return 2;
-    if (strcmp(kind, "chase") == 0) {
+    if (strcmp(kind, "chase") == 0 || strcmp(kind, "update") == 0) {
         elements = kib * 1024 / sizeof(struct node);
         nodes = get(elements * sizeof(struct node), file);
         link_nodes();
@@ -165,11 +244,15 @@ int main(int argc, char **argv)
         c = b + elements * (arrays > 2);
         for (size_t i = 0; i < arrays * elements; i++)
             a[i] = i;
+        if (strcmp(kind, "index") == 0)
+            link_lines();
     }
     pthread_barrier_init(&all, NULL, (unsigned)threads);
     for (size_t i = 1; i < threads; i++)
         if (pthread_create(&thread[i], NULL, run, (void *)i) != 0)
             return 1;
+    if (getenv("KERNEL_SAY"))
+        fprintf(stderr, "running\n");
     t0 = now();
     run(NULL);
     t1 = now();

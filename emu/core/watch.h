@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Who looks at accesses that reach the LLC: counts by page and samples. Off, it costs one
+ * load there and nothing for hits in the L1. */
+#ifndef EMU_WATCH_H
+#define EMU_WATCH_H
+
+#include "model/cache.h"
+
+enum { EMU_WATCH_PAGES = 1, EMU_WATCH_SAMPLES = 2 };
+
+/* Bits of who is on; changed by emu_watch_set only. */
+extern unsigned emu_watching;
+
+struct emu_seen {
+    uintptr_t address;
+    enum emu_tier tier; /* of the page */
+    bool store, hit, dirtied;
+    int64_t stall_ps;
+};
+
+void emu_watch(const struct emu_seen *s);
+void emu_watch_set(unsigned who, bool on);
+/* In the child of a fork. */
+void emu_watch_forked(void);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Threads of the guest. See threads.h. */
+#include "qemu/threads.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "qemu/futex.h"
+#include "qemu/guest.h"
+
+/* Threads between clone and their first block, found by the virtual CPU's number. */
+#define BIRTHS 4096
+
+static struct birth {
+    _Atomic uint32_t vcpu; /* number + 1; 0: none */
+    int slot;
+    int64_t now;
+    uint64_t clear_tid;
+} births[BIRTHS];
+
+static struct guest_thread first;
+/* Who has no struct of his own: a new thread before its first block (its budget is spent
+ * from the outset, so that the block leads here), and one that is not emulated. */
+static struct guest_thread nobody = {.core = {.left = -1}};
+
+__thread struct emu_thread *emu_self_pointer = &nobody.core;
+
+void threads_start(void)
+{
+    emu_self_pointer = &first.core;
+}
+
+void threads_vcpu_made(unsigned vcpu)
+{
+    struct guest_thread *t = guest_self();
+    struct birth *b = &births[vcpu % BIRTHS];
+
+    if (t == &nobody || t->call.slot < 0)
+        return;
+    b->slot = t->call.slot;
+    b->now = emu_now();
+    b->clear_tid = t->call.arg[0] & CLONE_CHILD_CLEARTID ? t->call.arg[3] : 0;
+    atomic_store(&b->vcpu, vcpu + 1);
+    t->call.key = vcpu + 1;
+}
+
+static struct guest_thread *new_thread(void)
+{
+    void *p = mmap(NULL, sizeof(struct guest_thread), PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+bool threads_first_block(unsigned vcpu)
+{
+    struct birth *b = &births[vcpu % BIRTHS];
+    uint32_t us = vcpu + 1;
+    struct guest_thread *t;
+    int slot = -1;
+
+    if (guest_self() != &nobody)
+        return false;
+    t = new_thread();
+    if (!t) /* uncounted; the budget of `nobody` leads here again and again */
+        return true;
+    emu_self_pointer = &t->core;
+    if (atomic_load(&b->vcpu) == us) {
+        slot = b->slot;
+        t->born_ps = b->now;
+        t->clear_tid = b->clear_tid;
+        atomic_store(&b->vcpu, 0);
+    }
+    if (slot >= 0)
+        emu_thread_begin(slot, t->born_ps);
+    else
+        emu_budget_spent(); /* one that nobody announced */
+    return true;
+}
+
+void threads_clone_enter(uint64_t flags)
+{
+    struct guest_call *c = &guest_self()->call;
+
+    emu_settle();
+    /* QEMU makes a process of what shares memory until exec (vfork). */
+    if ((flags & CLONE_VM) && !(flags & CLONE_VFORK))
+        c->slot = emu_thread_prepare();
+}
+
+void threads_clone_leave(int64_t result)
+{
+    struct guest_call *c = &guest_self()->call;
+
+    if (result < 0 && c->slot >= 0)
+        emu_thread_abandon(c->slot);
+    if (result < 0 && c->key)
+        atomic_store(&births[(c->key - 1) % BIRTHS].vcpu, 0);
+    c->slot = -1;
+}
+
+void threads_exit(void)
+{
+    struct guest_thread *t = guest_self();
+
+    if (!emu_live())
+        return;
+    futex_thread_ends(t->clear_tid);
+    emu_thread_end();
+    if (t != &first) {
+        /* Nothing of this thread runs any more that could ask. */
+        emu_self_pointer = &nobody.core;
+        munmap(t, sizeof(*t));
+    }
+}
+
+void threads_forked(void)
+{
+    memset(births, 0, sizeof(births));
+    futex_forked();
+    emu_core_forked();
+}

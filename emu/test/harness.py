@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Running programs on the emulated machine, for the tests."""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+ENV = {k: v for k, v in os.environ.items() if not k.startswith(('HYBRID_EMU', 'OMP_', 'GOMP_'))}
+
+
+def start(command, env=None, **settings):
+    """Settings by their names without HYBRID_EMU_."""
+    all_env = dict(ENV, **{'HYBRID_EMU_' + k: str(v) for k, v in settings.items()}, **(env or {}))
+    return subprocess.Popen([str(a) for a in command], env=all_env, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def finish(p, status=0):
+    out, err = p.communicate(timeout=100)
+    assert p.returncode == status, (p.args, p.returncode, err)
+    return out, err
+
+
+def run(command, env=None, **settings):
+    return finish(start(command, env, **settings))[0]
+
+
+def virtual(command, **settings):
+    return int(re.search(r'virtual_us (\d+)', run(command, **settings)).group(1))
+
+
+def reports(command, env=None, **settings):
+    """What it prints, and the JSON reports of all its processes in the order of their ends."""
+    with tempfile.TemporaryDirectory() as d:
+        out = run(command, env, STATS=d + '/stats', **settings)
+        with open(d + '/stats') as f:
+            return out, [json.loads(line) for line in f]
+
+
+def near(what, value, want, tolerance):
+    print(f'{what}: {value:.4g}, expected {want:.4g} within {tolerance:.2%}')
+    assert abs(value - want) <= tolerance * want, what
+
+
+def main(cases):
+    """Runs case_NAME of the caller's globals; NAME is the last argument."""
+    sys.stdout.reconfigure(line_buffering=True)
+    cases['case_' + sys.argv[-1]]()
