@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The demo: two real programs under the preload on the emulated tier.
+"""The demo: two real programs under the preload on the emulated tier, then the quick race
+against the peers on the emulated machine.
 
-  demo.py BUILD_DIR [--keep]     --keep leaves the reports in BUILD_DIR/demo
+  demo.py BUILD_DIR [--keep] [--no-race]     --keep leaves the reports in BUILD_DIR/demo
 
 A redis server (latency-sensitive, much memory) and a batch job in Python
 (CPU-bound) share 64 MiB of DRAM; what does not fit lies on PM. Both are checked:
@@ -150,9 +151,16 @@ def run(build, work):
     say()
     for name in 'redis', 'job':
         show(name, report[name])
-    say()
-    say('Next: hybridctl doctor; hybridctl run --pm emulated --stats -- PROGRAM; man libhybrid')
     return same and ok
+
+
+def race(build):
+    """The quick race prints its table and where its picture is."""
+    say()
+    say('5. The quick race: libhybrid, Linux and libmemtier on an emulated machine, in virtual time.')
+    say()
+    runner = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'bench', 'race', 'race.py')
+    return subprocess.run([sys.executable, runner, '--build', build, '--quick', '--check']).returncode == 0
 
 
 def main():
@@ -165,6 +173,10 @@ def main():
                             ignore=lambda d, names: [n for n in names if n.endswith('.sock')])
     finally:
         shutil.rmtree(work, ignore_errors=True)
+    if '--no-race' not in sys.argv:
+        good &= race(build)
+    say()
+    say('Next: hybridctl doctor; hybridctl run --pm emulated --stats -- PROGRAM; bench/race/race.py; man libhybrid')
     return 0 if good else 1
 
 

@@ -9,6 +9,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "gate.h"
+#include "machine.h"
+
+#ifdef WL_COMPUTE_PERCENT
+/* How this program's accesses and basic blocks, as instrumented, stand for its instructions. */
+#include "pmemu.h"
+PMEMU_COMPUTE_PERCENT(WL_COMPUTE_PERCENT);
+#endif
+
 #define MAX_ARRAYS   64
 #define MAX_SIZE_MIB (1u << 20)
 #define MAX_ROUNDS   1000000u
@@ -22,13 +31,20 @@ static bool say(int fd, const char *line, int length)
     return length >= 0 && write(fd, line, (size_t)length) == length;
 }
 
-void wl_fail(const char *what)
+static void __attribute__((noreturn, cold)) wl_fail_at(const char *where, const char *what)
 {
     char line[160];
 
-    (void)say(STDERR_FILENO, line, snprintf(line, sizeof(line), "%s: %s\n", workload.name, what));
+    (void)say(STDERR_FILENO, line,
+              snprintf(line, sizeof(line), "%s: %s%s%s\n", workload.name, where, *where ? ": " : "",
+                       what));
     /* Not exit(): other threads may be running. */
     _Exit(1);
+}
+
+void wl_fail(const char *what)
+{
+    wl_fail_at("", what);
 }
 
 void *wl_new(size_t count, size_t size)
@@ -41,8 +57,8 @@ void *wl_new(size_t count, size_t size)
     if (array_count == MAX_ARRAYS)
         wl_fail("too many arrays");
     bytes = (bytes + WL_ALIGN - 1) / WL_ALIGN * WL_ALIGN;
-    p = aligned_alloc(WL_ALIGN, bytes ? bytes : WL_ALIGN);
-    if (!p)
+    /* Not aligned_alloc: libmemtier leaves that to libc, and takes the block in its free(). */
+    if (posix_memalign(&p, WL_ALIGN, bytes ? bytes : WL_ALIGN) != 0)
         wl_fail("out of memory");
     arrays[array_count++] = p;
     return p;
@@ -127,8 +143,9 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-/* Thread 0 is the caller: with one thread none is created, as in a serial program. */
-static void run(struct wl *w)
+/* Thread 0 is the caller: with one thread none is created, as in a serial program. A
+ * function of its own: calibrate.py has callgrind count from its call to its return. */
+static void __attribute__((noinline)) run(struct wl *w)
 {
     pthread_t thread[WL_MAX_THREADS];
     struct start start[WL_MAX_THREADS];
@@ -157,14 +174,19 @@ static void usage(int fd)
         "  --seed K      of the random data (1)\n"
         "  --corrupt K   change one value of the result, chosen by K, before it is\n"
         "                verified: the exit status must be 1\n"
+        "  --emulated    size and rounds for the emulated machine: %u and %u\n"
+        "  --time        a second line: begin, end and length of the timed part,\n"
+        "                virtual on the emulated machine, and its counts there\n"
+        "  --gate FILE,N start together with the N - 1 others that name FILE, made by\n"
+        "                the first; verify when all have finished\n"
         "  --help        this text\n\n"
         "Prints 'name threads size rounds: result CHECKSUM ok', or WRONG and status 1.\n"
         "The checksum depends on size, rounds and seed, not on the number of threads.\n";
-    char text[1024];
+    char text[1536];
 
     (void)say(fd, text,
               snprintf(text, sizeof(text), format, workload.name, workload.about, WL_MAX_THREADS,
-                       workload.size, workload.rounds));
+                       workload.size, workload.rounds, WL_EMULATED_SIZE, WL_EMULATED_ROUNDS));
 }
 
 static uint64_t number(const char *option, const char *text, uint64_t min, uint64_t max)
@@ -183,56 +205,114 @@ static uint64_t number(const char *option, const char *text, uint64_t min, uint6
     _Exit(2);
 }
 
-int main(int argc, char **argv)
+struct arguments {
+    unsigned size; /* MiB */
+    bool spoil, time;
+    uint64_t wrong; /* which value to spoil */
+};
+
+/* FILE,N: the name may hold commas. */
+static void enter_group(char *text)
+{
+    char *comma = strrchr(text, ',');
+    const char *problem;
+
+    if (!comma)
+        number("gate", text, 1, GATE_PROGRAMS);
+    *comma = '\0';
+    problem = gate_open(text, (unsigned)number("gate", comma + 1, 1, GATE_PROGRAMS));
+    if (problem)
+        wl_fail_at("gate", problem);
+}
+
+/* One option; false: it is not known. */
+static bool argument(struct wl *w, struct arguments *a, int c)
+{
+    if (c == 't') {
+        w->threads = (unsigned)number("threads", optarg, 1, WL_MAX_THREADS);
+    } else if (c == 's') {
+        a->size = (unsigned)number("size", optarg, 1, MAX_SIZE_MIB);
+    } else if (c == 'r') {
+        w->rounds = (unsigned)number("rounds", optarg, 1, MAX_ROUNDS);
+    } else if (c == 'k') {
+        w->seed = number("seed", optarg, 0, UINT64_MAX);
+    } else if (c == 'c') {
+        a->wrong = number("corrupt", optarg, 0, UINT64_MAX);
+        a->spoil = true;
+    } else if (c == 'e') {
+        a->size = WL_EMULATED_SIZE;
+        w->rounds = WL_EMULATED_ROUNDS;
+    } else if (c == 'T') {
+        a->time = true;
+    } else if (c == 'g') {
+        enter_group(optarg);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Ends the program unless there is something to do. */
+static void parse(int argc, char **argv, struct wl *w, struct arguments *a)
 {
     static const struct option options[] = {
-        {"threads", required_argument, NULL, 't'},
-        {"size", required_argument, NULL, 's'},
-        {"rounds", required_argument, NULL, 'r'},
-        {"seed", required_argument, NULL, 'k'},
-        {"corrupt", required_argument, NULL, 'c'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"threads", required_argument, NULL, 't'}, {"size", required_argument, NULL, 's'},
+        {"rounds", required_argument, NULL, 'r'},  {"seed", required_argument, NULL, 'k'},
+        {"corrupt", required_argument, NULL, 'c'}, {"emulated", no_argument, NULL, 'e'},
+        {"time", no_argument, NULL, 'T'},          {"gate", required_argument, NULL, 'g'},
+        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
     };
-    struct wl w = {.threads = 1, .rounds = workload.rounds, .seed = 1};
-    unsigned size = workload.size;
-    uint64_t wrong = 0, sum;
-    bool ok, spoil = false;
-    char line[160];
     int c;
 
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        if (c == 't') {
-            w.threads = (unsigned)number("threads", optarg, 1, WL_MAX_THREADS);
-        } else if (c == 's') {
-            size = (unsigned)number("size", optarg, 1, MAX_SIZE_MIB);
-        } else if (c == 'r') {
-            w.rounds = (unsigned)number("rounds", optarg, 1, MAX_ROUNDS);
-        } else if (c == 'k') {
-            w.seed = number("seed", optarg, 0, UINT64_MAX);
-        } else if (c == 'c') {
-            wrong = number("corrupt", optarg, 0, UINT64_MAX);
-            spoil = true;
-        } else {
-            usage(c == 'h' ? STDOUT_FILENO : STDERR_FILENO);
-            return c == 'h' ? 0 : 2;
-        }
+        if (argument(w, a, c))
+            continue;
+        usage(c == 'h' ? STDOUT_FILENO : STDERR_FILENO);
+        _Exit(c == 'h' ? 0 : 2);
     }
     if (optind < argc) {
         usage(STDERR_FILENO);
-        return 2;
+        _Exit(2);
     }
-    w.bytes = (size_t)size << 20;
+}
+
+/* Everything between the two gates is what the time line tells of. */
+static void timed_run(struct wl *w)
+{
+    const char *problem = gate_start();
+
+    if (!problem) {
+        machine_begin();
+        run(w);
+        machine_end();
+        problem = gate_end();
+    }
+    if (problem)
+        wl_fail_at("gate", problem);
+}
+
+int main(int argc, char **argv)
+{
+    struct wl w = {.threads = 1, .rounds = workload.rounds, .seed = 1};
+    struct arguments a = {.size = workload.size};
+    char line[1536];
+    uint64_t sum;
+    bool ok;
+
+    parse(argc, argv, &w, &a);
+    w.bytes = (size_t)a.size << 20;
     workload.prepare(&w);
-    run(&w);
-    if (spoil)
-        corrupt(&w, wrong);
+    timed_run(&w);
+    if (a.spoil)
+        corrupt(&w, a.wrong);
     sum = checksum(&w);
     ok = workload.verify(&w);
     while (array_count > 0)
         free(arrays[--array_count]);
     ok &= say(STDOUT_FILENO, line,
               snprintf(line, sizeof(line), "%s %u %u %u: result %016llx %s\n", workload.name,
-                       w.threads, size, w.rounds, (unsigned long long)sum, ok ? "ok" : "WRONG"));
+                       w.threads, a.size, w.rounds, (unsigned long long)sum, ok ? "ok" : "WRONG"));
+    if (a.time)
+        ok &= say(STDOUT_FILENO, line, machine_line(line, sizeof(line)));
     return ok ? 0 : 1;
 }

@@ -3,7 +3,7 @@
  *
  * A workload is one file that defines `workload`. prepare() runs alone and makes the
  * data with wl_new(), work() runs once in every thread (the part to be timed), verify()
- * runs alone. Data come from aligned_alloc, so a preloaded library places them.
+ * runs alone. Data come from posix_memalign, so a preloaded library places them.
  *
  * The result registered with wl_result() depends on size, rounds and seed, never on the
  * number of threads: integers, or floating-point sums in an order that is fixed by
