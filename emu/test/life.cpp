@@ -35,9 +35,19 @@ static void busy_until(int n)
         numbers[i * 4099 % numbers.size()] += 1;
 }
 
+/* A signal to the process goes to any thread that takes it: only main may jump to main's stack. */
+static void alarms(int how)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGALRM);
+    pthread_sigmask(how, &set, nullptr);
+}
+
 int main()
 {
     double sum = 0;
+    alarms(SIG_BLOCK); // the threads to come inherit it
     const int n = static_cast<int>(numbers.size());
 #pragma omp parallel for
     for (int i = 0; i < n; i++)
@@ -69,6 +79,7 @@ int main()
     puts("thread");
 
     signal(SIGALRM, count);
+    alarms(SIG_UNBLOCK);
     ualarm(1000, 1000);
     busy_until(20);
     puts("signals");
