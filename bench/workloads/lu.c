@@ -12,7 +12,9 @@
 
 #define B 32 /* a block is 8 KiB: three fit in an L1 cache */
 
-static size_t blocks; /* a side */
+static size_t blocks;    /* a side */
+static uint64_t step_of; /* odd: multiples of it are spread evenly, and cheap: filling shall not
+                          * weigh beside factoring */
 static double *matrix, *ax, *ux;
 
 static double *block(size_t i, size_t j)
@@ -20,10 +22,10 @@ static double *block(size_t i, size_t j)
     return &matrix[(i * blocks + j) * B * B];
 }
 
-static double element(const struct wl *w, size_t row, size_t col)
+static double element(size_t row, size_t col)
 {
     size_t n = blocks * B;
-    double random = 2 * wl_unit(wl_hash(w->seed, row * n + col)) - 1;
+    double random = 2 * wl_unit((row * n + col + 1) * step_of) - 1;
 
     return row == col ? random + (double)n : random;
 }
@@ -31,19 +33,20 @@ static double element(const struct wl *w, size_t row, size_t col)
 static void prepare(struct wl *w)
 {
     blocks = wl_root(w->bytes / sizeof(double)) / B;
+    step_of = wl_hash(w->seed, 0) | 1;
     matrix = wl_new(blocks * blocks * B * B, sizeof(double));
     ax = wl_new(blocks * B, sizeof(*ax));
     ux = wl_new(blocks * B, sizeof(*ux));
     wl_result(w, matrix, blocks * blocks * B * B, WL_F64);
 }
 
-static void fill(const struct wl *w, size_t i, size_t j)
+static void fill(size_t i, size_t j)
 {
     double *to = block(i, j);
 
     for (size_t y = 0; y < B; y++) {
         for (size_t x = 0; x < B; x++)
-            to[y * B + x] = element(w, i * B + y, j * B + x);
+            to[y * B + x] = element(i * B + y, j * B + x);
     }
 }
 
@@ -123,7 +126,7 @@ static void work(struct wl *w, unsigned id)
 {
     for (unsigned round = 0; round < w->rounds; round++) {
         for (size_t b = id; b < blocks * blocks; b += w->threads)
-            fill(w, b / blocks, b % blocks);
+            fill(b / blocks, b % blocks);
         wl_barrier(w);
         for (size_t k = 0; k < blocks; k++)
             step(w, id, k);
@@ -139,7 +142,7 @@ static bool verify(struct wl *w)
         for (size_t j = 0; j < n; j++) {
             double x = 0.5 + wl_unit(wl_hash(w->seed + 1, j));
 
-            ax[i] += element(w, i, j) * x;
+            ax[i] += element(i, j) * x;
             if (j >= i)
                 ux[i] += block(i / B, j / B)[i % B * B + j % B] * x;
         }

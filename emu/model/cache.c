@@ -2,36 +2,42 @@
  * L1 filter and shared LLC. See cache.h. */
 #include "model/cache.h"
 
+/* Makes `line` the most recent of its set. */
 enum emu_l1_result emu_l1_access(struct emu_l1 *c, uint64_t line, unsigned write)
 {
-    uint64_t *recent = &c->recent[emu_l1_set(line)], *older = &c->older[emu_l1_set(line)];
-    uint64_t first = *recent;
+    unsigned set = emu_l1_set(line);
+    uint64_t entry = c->recent[set], *older = c->older[set];
 
-    if (first >> 1 != line) {
-        uint64_t second = *older;
-        *older = first;
-        if (second >> 1 != line) {
-            *recent = line << 1 | write;
+    if (entry >> 1 != line) {
+        uint64_t moving = entry;
+        for (unsigned i = 0; i < EMU_L1_WAYS - 1; i++) {
+            entry = older[i];
+            older[i] = moving;
+            if (entry >> 1 == line)
+                break;
+            moving = entry;
+        }
+        if (entry >> 1 != line) {
+            c->recent[set] = line << 1 | write;
             return EMU_L1_MISS;
         }
-        *recent = first = second;
+        c->recent[set] = entry;
     }
-    if (!write || (first & 1))
+    if (!write || (entry & 1))
         return EMU_L1_HIT;
-    *recent = first | 1;
+    c->recent[set] = entry | 1;
     return EMU_L1_DIRTIED;
 }
 
 void emu_l1_drop(struct emu_l1 *c, uint64_t first, unsigned n)
 {
     for (uint64_t line = first; line < first + n; line++) {
-        uint64_t *recent = &c->recent[emu_l1_set(line)], *older = &c->older[emu_l1_set(line)];
-        if (*recent >> 1 == line) {
-            *recent = *older;
-            *older = 0;
-        } else if (*older >> 1 == line) {
-            *older = 0;
-        }
+        unsigned set = emu_l1_set(line);
+        if (c->recent[set] >> 1 == line)
+            c->recent[set] = 0;
+        for (unsigned i = 0; i < EMU_L1_WAYS - 1; i++)
+            if (c->older[set][i] >> 1 == line)
+                c->older[set][i] = 0;
     }
 }
 

@@ -2,8 +2,9 @@
  * The caches of the emulated machine: a private L1 filter for each thread and one
  * LLC shared by all threads and processes. Pure over their structs.
  *
- * L1: 512 sets of 2 ways, LRU (64 KiB of 64-byte lines). LLC: 8 ways, LRU, sets
- * chosen by a hash. Both allocate on a write. A line that turns dirty in the LLC
+ * L1: 256 sets of 4 ways, LRU (64 KiB of 64-byte lines). LLC: 8 ways, LRU. The sets of
+ * both are chosen by a hash, the L1's in place of the 8 or 12 ways of real ones: arrays a
+ * power of two apart would else fight for a set. Both allocate on a write. A line that turns dirty in the LLC
  * counts as one future write-back at that moment, so the thread that dirtied it
  * pays and no process pays for another's evictions.
  *
@@ -19,13 +20,15 @@
 enum emu_tier { EMU_DRAM, EMU_PM, EMU_TIERS };
 
 #define EMU_LINE_SHIFT 6
-#define EMU_L1_SETS    512u
+#define EMU_L1_SETS    256u
+#define EMU_L1_WAYS    4u
 #define EMU_LLC_WAYS   8u
 #define EMU_LLC_MAX_KB (32u * 1024u)
 
 /* Entries are line << 1 | dirty; line 0 is never accessed, so 0 is 'empty'. */
 struct emu_l1 {
-    uint64_t recent[EMU_L1_SETS], older[EMU_L1_SETS];
+    uint64_t recent[EMU_L1_SETS];
+    uint64_t older[EMU_L1_SETS][EMU_L1_WAYS - 1]; /* latest first */
 };
 
 enum emu_l1_result {
@@ -36,7 +39,7 @@ enum emu_l1_result {
 
 static inline unsigned emu_l1_set(uint64_t line)
 {
-    return (unsigned)line & (EMU_L1_SETS - 1);
+    return (unsigned)(line ^ line >> 8) & (EMU_L1_SETS - 1);
 }
 
 /* The inline test of the hot path: most recent way, and nothing to be done. */

@@ -47,7 +47,7 @@ static int lru_hit(struct lru *s, uint64_t line)
     return hit;
 }
 
-static void l1_is_two_way_lru(void **state)
+static void l1_is_lru(void **state)
 {
     static struct emu_l1 c;
     static struct lru set[EMU_L1_SETS];
@@ -55,7 +55,7 @@ static void l1_is_two_way_lru(void **state)
     (void)state;
 
     for (unsigned i = 0; i < EMU_L1_SETS; i++)
-        set[i].ways = 2;
+        set[i].ways = EMU_L1_WAYS;
     for (int i = 0; i < 200000; i++) {
         uint64_t line = 1000 + (x = x * 1103515245 + 12345) / 65536 % 1500;
         int hit = lru_hit(&set[emu_l1_set(line)], line);
@@ -139,7 +139,7 @@ static void dropped_lines_miss(void **state)
 
     for (uint64_t line = 6400; line < 6400 + 192; line++) {
         (void)emu_l1_access(&l1, line, 0);
-        (void)emu_l1_access(&l1, line + EMU_L1_SETS, 0); /* the line is in the older way now */
+        (void)emu_l1_access(&l1, line + 4096, 0); /* the line is in an older way now, or nearly */
         (void)emu_llc_access(&c, line, salt, 1, all_dram);
         (void)emu_llc_access(&c, line, 0, 1, all_dram);
     }
@@ -148,7 +148,7 @@ static void dropped_lines_miss(void **state)
     for (uint64_t line = 6400; line < 6400 + 192; line++) {
         bool gone = line >= 6464 && line < 6464 + 64;
         struct emu_llc_result r;
-        assert_int_equal(emu_l1_access(&l1, line + EMU_L1_SETS, 0), EMU_L1_HIT);
+        assert_int_equal(emu_l1_access(&l1, line + 4096, 0), EMU_L1_HIT);
         assert_int_equal(emu_l1_access(&l1, line, 0), gone ? EMU_L1_MISS : EMU_L1_HIT);
         assert_true(emu_llc_access(&c, line, 0, 0, all_dram).hit);
         r = emu_llc_access(&c, line, salt, 1, all_dram);
@@ -204,7 +204,7 @@ static void settings_by_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(l1_is_two_way_lru),
+        cmocka_unit_test(l1_is_lru),
         cmocka_unit_test(l1_tells_the_first_write_only),
         cmocka_unit_test(llc_miss_rate_is_that_of_theory),
         cmocka_unit_test(llc_writes_back_what_was_dirtied_once),
