@@ -132,7 +132,15 @@ void emu_touch_slow(uintptr_t a, unsigned write)
 {
     struct emu_thread *t = &emu_self;
     uint64_t line = a >> EMU_LINE_SHIFT;
+    enum emu_l1_result r = EMU_L1_HIT;
 
+    /* Most calls end here: an older way. A handler that interrupts this loses or doubles a
+     * line at worst, so the core is not entered for it. */
+    if (t->mode == EMU_T_LIVE) {
+        r = emu_l1_access(&t->l1, line, write);
+        if (EMU_LIKELY(r == EMU_L1_HIT && t->left >= 0))
+            return;
+    }
     if (!emu_enter(t))
         return;
     if (t->left < 0) {
@@ -143,12 +151,9 @@ void emu_touch_slow(uintptr_t a, unsigned write)
         else
             emu_switch_off(t);
     }
-    if (t->mode == EMU_T_LIVE) {
-        enum emu_l1_result r = emu_l1_access(&t->l1, line, write);
-        if (r == EMU_L1_MISS)
-            t->l1_misses++;
-        if (r != EMU_L1_HIT)
-            to_llc(t, a, line, write);
+    if (r != EMU_L1_HIT && t->mode == EMU_T_LIVE) {
+        t->l1_misses += r == EMU_L1_MISS;
+        to_llc(t, a, line, write);
     }
     emu_leave(t);
 }

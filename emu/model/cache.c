@@ -2,33 +2,6 @@
  * L1 filter and shared LLC. See cache.h. */
 #include "model/cache.h"
 
-/* Makes `line` the most recent of its set. */
-enum emu_l1_result emu_l1_access(struct emu_l1 *c, uint64_t line, unsigned write)
-{
-    unsigned set = emu_l1_set(line);
-    uint64_t entry = c->recent[set], *older = c->older[set];
-
-    if (entry >> 1 != line) {
-        uint64_t moving = entry;
-        for (unsigned i = 0; i < EMU_L1_WAYS - 1; i++) {
-            entry = older[i];
-            older[i] = moving;
-            if (entry >> 1 == line)
-                break;
-            moving = entry;
-        }
-        if (entry >> 1 != line) {
-            c->recent[set] = line << 1 | write;
-            return EMU_L1_MISS;
-        }
-        c->recent[set] = entry;
-    }
-    if (!write || (entry & 1))
-        return EMU_L1_HIT;
-    c->recent[set] = entry | 1;
-    return EMU_L1_DIRTIED;
-}
-
 void emu_l1_drop(struct emu_l1 *c, uint64_t first, unsigned n)
 {
     for (uint64_t line = first; line < first + n; line++) {
