@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define MAGIC   0x656e696863616d65u /* "emachine" */
+#define MAGIC 0x656e696863616d65u /* "emachine" */
 /* Also differs whenever the layout does. */
 #define VERSION ((uint64_t)2 << 32 | sizeof(struct emu_machine))
 

@@ -37,7 +37,7 @@
     X(pages_moved_down, "to PM")                                                                   \
     X(move_ns, "spent on it, not part of stall_ns")                                                \
     X(cpu_wait_ns, "waiting for a turn on a CPU")                                                  \
-    X(overflows, "batches longer than the calendar of bandwidth: times are wrong")                \
+    X(overflows, "batches longer than the calendar of bandwidth: times are wrong")                 \
     X(threads, "")                                                                                 \
     X(lost_threads, "not emulated: no free slot")
 
@@ -52,7 +52,7 @@ struct emu_process {
     _Atomic int32_t pid;
     _Atomic int64_t born; /* start time of the process, against reuse of its number */
     _Atomic uint64_t serial;
-    _Atomic int64_t begin, end; /* virtual ps: arrival, latest settling */
+    _Atomic int64_t begin, end;       /* virtual ps: arrival, latest settling */
     _Atomic int64_t pages[EMU_TIERS]; /* in use now (room.h) */
     _Atomic uint64_t count[EMU_COUNTER_COUNT];
 };
@@ -60,7 +60,7 @@ struct emu_process {
 struct emu_machine {
     uint64_t magic, version, bytes;
     struct emu_params params;
-    _Atomic uint64_t serials; /* processes so far */
+    _Atomic uint64_t serials;          /* processes so far */
     _Atomic int64_t guest_clock_ns[2]; /* what guests' real-time and monotonic clock are at
                                           virtual 0; 0: nobody has asked */
     struct emu_process process[EMU_PROCESSES];

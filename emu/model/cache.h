@@ -4,9 +4,9 @@
  *
  * L1: 256 sets of 4 ways, LRU (64 KiB of 64-byte lines). LLC: 8 ways, LRU. The sets of
  * both are chosen by a hash, the L1's in place of the 8 or 12 ways of real ones: arrays a
- * power of two apart would else fight for a set. Both allocate on a write. A line that turns dirty in the LLC
- * counts as one future write-back at that moment, so the thread that dirtied it
- * pays and no process pays for another's evictions.
+ * power of two apart would else fight for a set. Both allocate on a write. A line that turns dirty
+ * in the LLC counts as one future write-back at that moment, so the thread that dirtied it pays and
+ * no process pays for another's evictions.
  *
  * The LLC takes no lock: a race between threads can lose or double a line, which
  * costs a miss and nothing else. */

@@ -33,12 +33,12 @@ struct emu_params {
     int64_t load_pct; /* queueing: this percentage of rho / (1 - rho) on latency */
     int64_t llc_kb, hit_ps;
     int64_t instruction_ps;
-    int64_t access_ps, block_ps; /* compute time per access, per basic block */
-    int64_t batch_ps;            /* virtual time after which a thread settles */
-    int64_t lookahead_ps;        /* no thread is further ahead of the last one */
-    int64_t pm_bytes;            /* capacity, for the lifetime only */
-    int64_t cpus;                /* HYBRID_EMU_CPUS, in no preset */
-    int64_t dram_bytes;          /* capacity; 0: as much as is asked for */
+    int64_t access_ps, block_ps;         /* compute time per access, per basic block */
+    int64_t batch_ps;                    /* virtual time after which a thread settles */
+    int64_t lookahead_ps;                /* no thread is further ahead of the last one */
+    int64_t pm_bytes;                    /* capacity, for the lifetime only */
+    int64_t cpus;                        /* HYBRID_EMU_CPUS, in no preset */
+    int64_t dram_bytes;                  /* capacity; 0: as much as is asked for */
     int64_t move_page_ps, move_batch_ps; /* a page's move beside its transfers; a call */
 };
 

@@ -55,17 +55,17 @@ struct hy_settings {
     char registry[HY_PATH_MAX];     /* "auto", "none" or a path */
     char stats[HY_PATH_MAX];        /* "0", "1" or a file (%p = pid) */
     struct hy_thread_spec threads;
-    uint64_t interval; /* ns between two looks of the control thread */
+    uint64_t interval;          /* ns between two looks of the control thread */
     char counters[HY_PATH_MAX]; /* "auto", ..., "replay:FILE" */
     char machine[HY_PATH_MAX];  /* "auto", a technology, or a machine file */
     char record[HY_PATH_MAX];   /* "0", "1" or a file (%p = pid) */
     uint64_t class_period;      /* ns */
     double class_slowdown, class_writes, class_threads; /* struct class_rules */
-    uint64_t start;                 /* resident bytes from which steering starts; 0: at once */
-    uint64_t mmap_min;              /* smallest program mmap that is steered */
-    enum hy_tristate sites;         /* call-site accounting */
-    uint64_t site_min;              /* every allocation of at least this is unwound */
-    uint64_t site_sample;           /* mean bytes between unwound smaller ones */
+    uint64_t start;         /* resident bytes from which steering starts; 0: at once */
+    uint64_t mmap_min;      /* smallest program mmap that is steered */
+    enum hy_tristate sites; /* call-site accounting */
+    uint64_t site_min;      /* every allocation of at least this is unwound */
+    uint64_t site_sample;   /* mean bytes between unwound smaller ones */
     int verbose;
     bool strict;
     enum hy_source source[OPT_COUNT];

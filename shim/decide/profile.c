@@ -214,8 +214,7 @@ static enum section enter_site(struct parser *ps, const char *name, size_t len)
 /* A line that starts with '['. len without trailing blanks. */
 static enum section enter_section(struct parser *ps, const char *line, size_t len)
 {
-    static const enum section sections[] = {SEC_APP, SEC_OPTIONS, SEC_SITE, SEC_THREADS,
-                                            SEC_LATER};
+    static const enum section sections[] = {SEC_APP, SEC_OPTIONS, SEC_SITE, SEC_THREADS, SEC_LATER};
     const char *close = memchr(line, ']', len);
     size_t word = 0;
     int n;

@@ -72,7 +72,7 @@ static size_t count_arguments(va_list ap)
         const char *volatile first = arg; /* the header promises what callers may break */         \
         if (!first) {                                                                              \
             char *none[] = {NULL};                                                                 \
-            EXEC(next_exec()->call(path, none, env_all()));                                          \
+            EXEC(next_exec()->call(path, none, env_all()));                                        \
         }                                                                                          \
         va_start(ap, arg);                                                                         \
         n = count_arguments(ap);                                                                   \

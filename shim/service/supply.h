@@ -22,8 +22,8 @@ void supply_open(enum hy_tier t, void *base, size_t bytes, const struct supply_b
 void *supply_take(enum hy_tier t, size_t bytes);
 int supply_purge(enum hy_tier t, void *base, size_t bytes);
 
-/* No call into memkind from here on, and none under way (waits up to 2 s): its destructor is about to run, and what
- * was taken stays valid after it (memkind never unmaps a fixed range). */
+/* No call into memkind from here on, and none under way (waits up to 2 s): its destructor is about
+ * to run, and what was taken stays valid after it (memkind never unmaps a fixed range). */
 void supply_close(void);
 
 /* Bytes in memory of what was taken (a walk; not for hot paths). */

@@ -82,7 +82,8 @@ static void test_reserve_more_than_the_machine(void **state)
     (void)state;
     void *p;
     uint64_t rss = os_rss_bytes();
-    size_t n = (size_t)(TEST_SANITIZED || under_valgrind() ? 16 : 4096) << 30; /* shadows leave less */
+    size_t n = (size_t)(TEST_SANITIZED || under_valgrind() ? 16 : 4096)
+               << 30; /* shadows leave less */
     assert_int_equal(os_reserve(n, 4096, &p), 0);
     if (!under_valgrind()) /* it keeps books of what is mapped */
         assert_true(os_rss_bytes() < rss + 16 * HY_MIB);
@@ -418,7 +419,8 @@ static void closed_standard_files(void *arg)
     close(2);
     if (os_temp_file(dir, 4096, &fd) != 0)
         _exit(2);
-    _exit(fd > 2 && fcntl(0, F_GETFD) < 0 && fcntl(1, F_GETFD) < 0 && fcntl(2, F_GETFD) < 0 ? 0 : 3);
+    _exit(fd > 2 && fcntl(0, F_GETFD) < 0 && fcntl(1, F_GETFD) < 0 && fcntl(2, F_GETFD) < 0 ? 0
+                                                                                            : 3);
 }
 
 static void test_closed_standard_files(void **state)

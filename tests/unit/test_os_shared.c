@@ -59,7 +59,8 @@ static void test_race(void **state)
 {
     (void)state;
     enum { PROCESSES = 100, ROUNDS = 5 };
-    struct shared *start = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct shared *start =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     for (int round = 0; round < ROUNDS; round++) {
         struct shared *s;
         bool created;

@@ -294,7 +294,8 @@ static void test_on_a_coroutine_stack(void **state)
     (void)state;
     /* The stack ends at a page without access: a walk beyond it dies. */
     const size_t bytes = 65536;
-    char *stack = mmap(NULL, bytes + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *stack =
+        mmap(NULL, bytes + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_int_equal(mprotect(stack + bytes, 4096, PROT_NONE), 0);
     getcontext(&coroutine);
     coroutine.uc_stack.ss_sp = stack;
@@ -408,8 +409,8 @@ static void capture_after_fork(void *arg)
 {
     unsigned i = *(unsigned *)arg;
     sites_postfork();
-    child_check(one.walk(capture, 3, 5) != 0);       /* known */
-    child_check(one.walk(capture, 7, i * 64) != 0);  /* new */
+    child_check(one.walk(capture, 3, 5) != 0);      /* known */
+    child_check(one.walk(capture, 7, i * 64) != 0); /* new */
 }
 
 static void test_fork_beside_capturing_threads(void **state)

@@ -10,8 +10,8 @@
 #include "service/heap/heap.h"
 
 #define LOCK_PATIENCE_NS 300000000ull /* heap_try_prefork */
-#define NO_GRANULE      UINT32_MAX
-#define SPAN_MAX_BLOCKS (HEAP_GRANULE / 16)
+#define NO_GRANULE       UINT32_MAX
+#define SPAN_MAX_BLOCKS  (HEAP_GRANULE / 16)
 
 enum run_state {
     RUN_NONE = 0, /* never taken from the supplier */
