@@ -57,7 +57,7 @@ static const struct command {
      "  -o, --output FILE   the profile (PROGRAM.ini)\n"
      "  --max N             most threads to try (the CPUs)\n"
      "  --repeats N         runs of each point; noisy ones get up to 5 (2)\n"
-     "  --metric REGEX      seconds as the program prints them, the first group\n"
+     "  --metric REGEX      the time as the program prints it, the first group\n"
      "  --fresh             forget the runs of an interrupted tuning, which are else used\n"
      "\n"
      "On the emulated machine the time is the virtual one. Status 1: a run failed.\n"},

@@ -221,7 +221,7 @@ def tune(runner, journal, medium, repeats):
 
 # --- what comes out --------------------------------------------------------------------
 
-def table(journal, media):
+def table(journal, media, unit):
     lines = []
     for medium in media:
         times = journal.times(medium)
@@ -230,7 +230,7 @@ def table(journal, media):
         best, chosen = min(times.values()), choose(times)
         lines.append('%s: %d threads%s' % (medium, chosen, '' if algorithm2(times) == chosen else
                                            ' (the rule of 10 %% to the letter: %d)' % algorithm2(times)))
-        lines.append('  threads     seconds   speed-up   runs')
+        lines.append('  threads %11s   speed-up   runs' % unit)
         for n in sorted(times):
             bar = '#' * max(1, round(30 * best / times[n]))
             lines.append('  %7d %11.4g %10.2f %6d  %s%s' % (
@@ -258,6 +258,7 @@ def draw(journal, media, path, title):
         axes.axvline(chosen, color=line.get_color(), linewidth=0.8, linestyle=':')
         axes.annotate('%d' % chosen, (chosen, 0), (3, 3), textcoords='offset points', color=line.get_color())
     axes.set(xlabel='threads', ylabel='speed-up', title=title, ylim=(0, None), xlim=(0, None))
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.grid(alpha=0.3)
     axes.legend()
     figure.savefig(path)
@@ -302,7 +303,7 @@ def arguments(argv):
     p.add_argument('--max', type=int, metavar='N', help='most threads to try (default: the CPUs)')
     p.add_argument('--repeats', type=int, default=2, metavar='N', help='runs of each point; noisy ones get up to '
                    '%d (default 2)' % MOST_REPEATS)
-    p.add_argument('--metric', metavar='REGEX', help='seconds as the program prints them: the first group of the '
+    p.add_argument('--metric', metavar='REGEX', help='a time as the program prints it, in any unit: the first group of the '
                    'last match in its output (default: the time of the whole run)')
     p.add_argument('--fresh', action='store_true', help='forget the runs of an earlier, interrupted tuning')
     p.add_argument('--library', help=argparse.SUPPRESS)
@@ -349,7 +350,7 @@ def main(argv):
         progress('')
         print('hybridctl tune: interrupted; the same command goes on from here (%s)' % journal_path, file=sys.stderr)
         status = 128 + signal.SIGINT
-    print(table(journal, media))
+    print(table(journal, media, '--metric' if o.metric else 'seconds'))
     if status:
         return status
     write_profile(output, o.program[0], {m: choose(journal.times(m)) for m in media})

@@ -113,7 +113,7 @@ def case_counts():
 def llc_misses_by_cachegrind(args):
     with tempfile.TemporaryDirectory() as d:
         p = subprocess.run(['valgrind', '--tool=cachegrind', '--cache-sim=yes',
-                            '--D1=65536,2,64', '--LL=2097152,8,64',
+                            '--D1=65536,4,64', '--LL=2097152,8,64',
                             '--cachegrind-out-file=' + d + '/out', PLAIN] + args,
                            capture_output=True, text=True, timeout=200)
         assert p.returncode == 0, p.stderr
