@@ -14,6 +14,8 @@
 #include "core/page_counts.h"
 #include "core/pages.h"
 
+#define KEPT_FD 200 /* above what programs count on getting */
+
 static const char *const names[] = {
 #define EMU_X(n, h) #n,
     EMU_COUNTERS(EMU_X)
@@ -123,6 +125,13 @@ const char *emu_invalid(const struct emu_result *r, char *buf, size_t bytes)
     return NULL;
 }
 
+static int kept = -1;
+
+void emu_report_keep_stderr(void)
+{
+    kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, KEPT_FD);
+}
+
 void emu_report(const char *where, const char *preset, const char *end, const struct emu_result *r)
 {
     const uint64_t *count = r->count;
@@ -131,7 +140,7 @@ void emu_report(const char *where, const char *preset, const char *end, const st
     struct text t = {.json = strcmp(where, "1") != 0};
     char buf[128];
     const char *invalid = emu_invalid(r, buf, sizeof(buf));
-    int fd = STDERR_FILENO;
+    int fd = kept >= 0 ? kept : STDERR_FILENO;
 
     put(&t, t.json ? "{\"pid\": %d, \"machine\": \"%s\"" : "pmemu[%d]: machine %s\n", (int)getpid(),
         preset);

@@ -10,6 +10,8 @@
  * computer is no reason. */
 const char *emu_invalid(const struct emu_result *r, char *buf, size_t bytes);
 /* `where` as in HYBRID_EMU_STATS; `end`: how the process has ended, "exit" or "exec". */
+/* The user's standard error, for a program that closes it before its end (sort, echo). */
+void emu_report_keep_stderr(void);
 void emu_report(const char *where, const char *preset, const char *end, const struct emu_result *r);
 
 #endif

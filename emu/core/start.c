@@ -22,6 +22,8 @@ void emu_start(bool see_unmapped)
     int r;
 
     emu_settings_read(s);
+    if (s->stats && strcmp(s->stats, "1") == 0)
+        emu_report_keep_stderr();
     emu_residence_start(s->place, see_unmapped);
     if (s->pm_dir && (r = emu_pmdir_set(s->pm_dir)) < 0)
         emu_refuse("HYBRID_EMU_PM_DIR=%s: %s", s->pm_dir, strerror(-r));

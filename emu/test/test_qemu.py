@@ -101,8 +101,11 @@ def case_same():
 
 
 def case_status():
-    """Exit status and death by a signal are the program's; nothing stays in /dev/shm."""
+    """Exit status and death by a signal are the program's; nothing stays in /dev/shm. A program
+    that closes its standard error before the end is reported on all the same."""
     finish(start(['sh', '-c', 'exit 3']), want=3)
+    out, err = finish(start(['/bin/echo', 'hi'], options=['--stats']))
+    assert out == 'hi\n' and err.startswith('pmemu[') and 'valid' in err, (out, err)
     finish(start([GUEST, 'killed']), want=-signal.SIGTERM)
     p = start(['sleep', '100'])
     time.sleep(0.5)
