@@ -128,6 +128,17 @@ static void to_llc(struct emu_thread *t, uintptr_t a, uint64_t line, unsigned wr
         emu_watch(&(struct emu_seen){a, r.tier, write, r.hit, r.write_back, stall});
 }
 
+/* The budget is spent; what that means depends on the thread. */
+static void new_budget(struct emu_thread *t)
+{
+    if (t->mode == EMU_T_LIVE)
+        emu_settle_inside(t, SETTLE_ORDERED);
+    else if (t->mode == EMU_T_NEW)
+        emu_adopt(t);
+    else
+        emu_switch_off(t);
+}
+
 void emu_touch_slow(uintptr_t a, unsigned write)
 {
     struct emu_thread *t = &emu_self;
@@ -143,14 +154,8 @@ void emu_touch_slow(uintptr_t a, unsigned write)
     }
     if (!emu_enter(t))
         return;
-    if (t->left < 0) {
-        if (t->mode == EMU_T_LIVE)
-            emu_settle_inside(t, SETTLE_ORDERED);
-        else if (t->mode == EMU_T_NEW)
-            emu_adopt(t);
-        else
-            emu_switch_off(t);
-    }
+    if (t->left < 0)
+        new_budget(t);
     if (r != EMU_L1_HIT && t->mode == EMU_T_LIVE) {
         t->l1_misses += r == EMU_L1_MISS;
         to_llc(t, a, line, write);
@@ -163,12 +168,7 @@ void emu_budget_spent(void)
     struct emu_thread *t = &emu_self;
     if (!emu_enter(t))
         return;
-    if (t->mode == EMU_T_LIVE)
-        emu_settle_inside(t, SETTLE_ORDERED);
-    else if (t->mode == EMU_T_NEW)
-        emu_adopt(t);
-    else
-        emu_switch_off(t);
+    new_budget(t);
     emu_leave(t);
 }
 

@@ -6,7 +6,6 @@
 """
 import os
 import re
-import resource
 import shutil
 import signal
 import subprocess
@@ -145,22 +144,6 @@ def case_pm_dir():
 
 def case_many_threads():
     assert virtual(['stream', 200, 1, 6000]) > 0
-
-
-def case_unloaded():
-    """Instrumented, both media alike: at most 30 times the plain CPU time."""
-    def seconds(program, args):
-        best = 1e9
-        for _ in range(3):
-            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-            finish(start(args, program=program, PRESET='custom'))
-            best = min(best, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
-        return best
-    # Not 24576: arrays a power of two apart fight for the sets of the L1.
-    for args in (['stream', 1, 20, 25000], ['chase', 1, 500000], ['gups', 1, 3000000]):
-        a, b = seconds(KERNELS, args), seconds(PLAIN, args)
-        print(args, f'{a:.3f} s, plain {b:.3f} s: {a / b:.1f}')
-        assert a < 30 * b
 
 
 def case_life():

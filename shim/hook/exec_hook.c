@@ -14,10 +14,9 @@
  * mask of its own, so the parent's stays. */
 #define EXEC(call)                                                                                 \
     do {                                                                                           \
-        int r_;                                                                                    \
-        threadcap_open();                                                                          \
-        r_ = (call);                                                                               \
-        threadcap_close();                                                                         \
+        bool opened_ = threadcap_open();                                                           \
+        int r_ = (call);                                                                           \
+        threadcap_close(opened_);                                                                  \
         return r_;                                                                                 \
     } while (0)
 
@@ -110,9 +109,8 @@ HY_EXPORT int system(const char *command)
 
 HY_EXPORT FILE *popen(const char *command, const char *type)
 {
-    FILE *f;
-    threadcap_open();
-    f = next_exec()->popen(command, type);
-    threadcap_close();
+    bool opened = threadcap_open();
+    FILE *f = next_exec()->popen(command, type);
+    threadcap_close(opened);
     return f;
 }

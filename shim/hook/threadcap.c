@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * The exported thread and CPU calls. sched_getaffinity and its kin answer with the kernel's
- * truth, as the process really is confined. get_nprocs_conf and _SC_NPROCESSORS_CONF stay as
+ * The exported thread and CPU calls. sched_getaffinity and its kin answer what the process is
+ * confined to, or would be if it had more threads. get_nprocs_conf and _SC_NPROCESSORS_CONF stay as
  * they are: programs make arrays of that size and index them by sched_getcpu(). */
 #include <errno.h>
 #include <pthread.h>

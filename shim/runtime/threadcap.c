@@ -77,6 +77,13 @@ static void forget_dead(void)
     }
 }
 
+/* Is the calling thread's affinity this one? */
+static bool has_mask(const struct hy_cpus *mask)
+{
+    struct hy_cpus has;
+    return cpu_get(0, &has) == 0 && cpus_equal(&has, mask);
+}
+
 /* --- all threads of the process ---------------------------------------------------- */
 
 struct round {
@@ -102,8 +109,7 @@ static void confine_all(const struct hy_cpus *from, const struct hy_cpus *to)
     for (int i = 0; i < ROUNDS; i++) {
         r.moved = 0;
         if (os_list_dir("/proc/self/task", confine_one, &r) < 0) {
-            struct hy_cpus has; /* no /proc: this thread at least */
-            if (cpu_get(0, &has) == 0 && cpus_equal(&has, from))
+            if (has_mask(from)) /* no /proc: this thread at least */
                 (void)cpu_set(0, to);
         }
         if (r.moved == 0)
@@ -226,7 +232,7 @@ void threadcap_child(void)
     lock = fresh; /* may have been held in the parent */
     if (!threadcap_active())
         return;
-    if (!is_own(os_gettid()))
+    if (has_mask(&now))
         (void)cpu_set(0, &base);
     now = choice = base;
     __atomic_store_n(&hy_thread_cap, 0, __ATOMIC_RELEASE);
@@ -282,14 +288,16 @@ void threadcap_was_set(pid_t tid)
     note_own(tid);
 }
 
-void threadcap_open(void)
+bool threadcap_open(void)
 {
-    if (HY_UNLIKELY(threadcap_active()) && !is_own(os_gettid()))
-        (void)cpu_set(0, &base);
+    /* The mask decides, not the thread's number: one that was made by a pinned thread, or is
+     * a child of vfork, has a mask of the user's as well. */
+    return HY_UNLIKELY(threadcap_active()) && has_mask(&now) && !cpus_equal(&now, &base) &&
+           cpu_set(0, &base) == 0;
 }
 
-void threadcap_close(void)
+void threadcap_close(bool opened)
 {
-    if (HY_UNLIKELY(threadcap_active()) && !is_own(os_gettid()))
+    if (opened)
         (void)cpu_set(0, &now);
 }

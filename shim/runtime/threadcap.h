@@ -47,9 +47,10 @@ long threadcap_online(long real);
 void threadcap_answer(pid_t tid, void *mask, size_t bytes);
 /* The program has set the affinity of a thread of its own (0: the calling one). */
 void threadcap_was_set(pid_t tid);
-/* Around starting another program: the calling thread is given what the process had at
- * first, so that the other inherits it; and back, if we are still here. */
-void threadcap_open(void);
-void threadcap_close(void);
+/* Around starting another program: the calling thread, if it is confined, is given what the
+ * process had at first, so that the other inherits it; and back, if that was so and we are
+ * still here. */
+bool threadcap_open(void);
+void threadcap_close(bool opened);
 
 #endif

@@ -126,6 +126,16 @@ class ThreadCapTest(unittest.TestCase):
             time.sleep(0.2)  # several looks of the control thread
             self.assertEqual(p.do('ask'), self.all)
 
+    def test_other_programs_inherit_the_users_affinity(self):
+        with Program(POLICY='pm', THREADS='1') as p:
+            told = int(p.do('ask').split()[-1])
+            other = next(c for c in CPUS if c != told)
+            self.assertEqual(p.do('set %d' % other), 'ok')
+            for how in STARTERS:
+                with self.subTest(how=how):
+                    self.assertEqual(p.do('child ' + how), '1')
+                    self.assertIn('affinity %d' % other, p.do('ask'))
+
     def test_putting_back_what_was_seen_is_no_wish(self):
         with Program(POLICY='first-fit', THREADS='1', DRAM='8M') as p:
             p.do('alloc 64')
