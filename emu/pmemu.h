@@ -96,7 +96,8 @@ int pmemu_ignore_code(const void *start, const void *end);
     X(PM_PAGES, "pages on PM now")                                                                 \
     X(PAGES_UP, "pages moved to DRAM")                                                             \
     X(PAGES_DOWN, "pages moved to PM")                                                             \
-    X(MOVE_NS, "time of the threads that moved them")
+    X(MOVE_NS, "time of the threads that moved them")                                              \
+    X(CACHE_NS, "of STALL_NS, waiting for hits in the last-level cache")
 
 enum pmemu_event {
 #define PMEMU_X(name, what) PMEMU_##name,

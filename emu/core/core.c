@@ -21,7 +21,7 @@ void emu_new_batch(struct emu_thread *t)
     memset(t->writebacks, 0, sizeof(t->writebacks));
     t->l1_misses = t->dependent = t->streamed = 0;
     t->instructions = 0;
-    t->stall_ps = t->move_ps = 0;
+    t->stall_ps = t->cache_ps = t->move_ps = 0;
     t->left = t->granted = EMU_FIX(emu_core.params.batch_ps);
 }
 
@@ -74,6 +74,7 @@ void emu_settle_inside(struct emu_thread *t, enum emu_settle_how how)
     emu_add(EMU_C_stream_misses, t->streamed);
     emu_add(EMU_C_compute_ns, (uint64_t)(b->cpu_ps / 1000));
     emu_add(EMU_C_stall_ns, (uint64_t)(t->stall_ps / 1000));
+    emu_add(EMU_C_cache_ns, (uint64_t)(t->cache_ps / 1000));
     emu_add(EMU_C_wait_ns, (uint64_t)(wait / 1000));
     emu_add(EMU_C_move_ns, (uint64_t)(t->move_ps / 1000));
     emu_new_batch(t);
@@ -121,6 +122,7 @@ static void to_llc(struct emu_thread *t, uintptr_t a, uint64_t line, unsigned wr
     if (r.hit) {
         t->batch.hit_ps += emu_core.costs.hit_ps;
         stall += emu_core.costs.hit_ps;
+        t->cache_ps += emu_core.costs.hit_ps;
     }
     t->stall_ps += stall;
     t->left -= EMU_FIX(stall);

@@ -21,6 +21,7 @@ struct emu_thread {
     struct emu_l1 l1;
     int64_t left, granted;
     int64_t stall_ps;    /* part of the batch's budget that went to stalls */
+    int64_t cache_ps;    /* of these, for hits in the LLC */
     int64_t move_ps;     /* ... and to moving pages */
     uint32_t moves_seen; /* pages whose lines were dropped here after a move */
     int64_t now;         /* virtual ps at the batch's start */

@@ -55,6 +55,7 @@ int64_t emu_event_value(const struct emu_snapshot *s, const struct emu_params *p
         [PMEMU_PAGES_UP] = EMU_C_pages_moved_up,
         [PMEMU_PAGES_DOWN] = EMU_C_pages_moved_down,
         [PMEMU_MOVE_NS] = EMU_C_move_ns,
+        [PMEMU_CACHE_NS] = EMU_C_cache_ns,
     };
     const uint64_t *n = s->count;
 

@@ -30,6 +30,7 @@
     X(stream_misses, "")                                                                           \
     X(compute_ns, "virtual, summed over threads")                                                  \
     X(stall_ns, "")                                                                                \
+    X(cache_ns, "of stall_ns, for hits in the LLC")                                                \
     X(wait_ns, "loaded latency and bandwidth")                                                     \
     X(dram_pages, "most in use at once")                                                           \
     X(pm_pages, "")                                                                                \
