@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What the measuring scripts share: configurations, runs, statistics, journal."""
+import argparse
 import contextlib
 import hashlib
 import json
@@ -36,6 +37,24 @@ def add_common_arguments(parser, journal=None):
     parser.add_argument("--check", action="store_true", help="compare with the limits; exit 1 and name what fails")
     if journal:
         parser.add_argument("--fresh", action="store_true", help="forget earlier, unfinished runs")
+
+
+def script_parser(doc, folder):
+    """For scripts with a folder of results of their own below the build; see script_folders."""
+    parser = argparse.ArgumentParser(description=doc,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default=os.environ.get("HYBRID_BUILD",
+                                                          os.path.join(ROOT, "build")))
+    parser.add_argument("--out", help=f"folder for results (default: BUILD/{folder})")
+    parser.set_defaults(folder=folder)
+    return parser
+
+
+def script_folders(args):
+    """Both as absolute paths."""
+    args.build = os.path.abspath(args.build)
+    args.out = os.path.abspath(args.out or os.path.join(args.build, args.folder))
+    return args
 
 
 def out_folder(args):

@@ -24,8 +24,13 @@ enum {
 int ctl_run(int argc, char **argv);
 int ctl_status(int argc, char **argv);
 int ctl_doctor(int argc, char **argv);
+int ctl_explain(int argc, char **argv);
 int ctl_options(int argc, char **argv);
 int ctl_tune(int argc, char **argv);
+int ctl_top(int argc, char **argv);
+int ctl_report(int argc, char **argv);
+int ctl_record(int argc, char **argv);
+int ctl_calibrate(int argc, char **argv);
 
 /* One line on stderr: "hybridctl: ...". */
 void ctl_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -40,6 +45,8 @@ enum hy_opt_id ctl_find_option(const char *name, const char *prefix);
 
 /* "12.5 GiB" */
 const char *ctl_size(uint64_t bytes, char *buf, size_t cap);
+/* In lines of up to `width` columns, each indented. */
+void ctl_print_wrapped(const char *text, unsigned indent, unsigned width);
 bool ctl_use_colour(void);
 
 /* --- JSON ---------------------------------------------------------------- */
@@ -55,6 +62,8 @@ void ctl_json_open(struct ctl_json *j, const char *key, char bracket);
 void ctl_json_close(struct ctl_json *j, char bracket);
 void ctl_json_text(struct ctl_json *j, const char *key, const char *value); /* NULL: null */
 void ctl_json_number(struct ctl_json *j, const char *key, uint64_t value);
+/* Text that is JSON already. */
+void ctl_json_literal(struct ctl_json *j, const char *key, const char *value);
 void ctl_json_bool(struct ctl_json *j, const char *key, bool value);
 
 /* --- the machine --------------------------------------------------------- */
@@ -68,6 +77,9 @@ struct ctl_pm {
 void ctl_find_pm(const struct hy_pm_spec *spec, const struct topology *t, struct ctl_pm *ret);
 /* "0,2-3" of a node mask. */
 const char *ctl_node_list(uint64_t mask, char *buf, size_t cap);
+/* The value of --machine: a technology, or a machine file, with its full path. CTL_OK, or
+ * CTL_USAGE and one line on stderr. */
+int ctl_machine_option(const char *name, char ret[PATH_MAX]);
 /* Settings as a program started here would see them: the environment, and the
  * profile if one is named. Number of errors told (each is a line on stderr). */
 int ctl_load_settings(struct hy_settings *s, const char *exe_path, const char *args);
@@ -75,7 +87,8 @@ int ctl_load_settings(struct hy_settings *s, const char *exe_path, const char *a
 /* libhybrid.so: `asked`, else HYBRIDCTL_LIBRARY, else beside this build, else installed.
  * CTL_OK, or a status and one line on stderr. */
 int ctl_find_library(const char *asked, char ret[PATH_MAX]);
-/* Become a script of ours, with --library LIBRARY before the arguments. Returns on failure. */
+/* Become a script of ours, with --library LIBRARY (NULL: without) before the arguments. Returns on
+ * failure. */
 int ctl_run_script(const char *name, const char *library, int argc, char **argv);
 
 /* --- programs ------------------------------------------------------------ */

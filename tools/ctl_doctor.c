@@ -215,6 +215,7 @@ int ctl_doctor(int argc, char **argv)
     (void)ctl_load_settings(&s, NULL, NULL); /* told on stderr; the rest is looked at */
     bool has_pm = look_at_memory(&s);
     doctor_dax();
+    doctor_figures(&s);
     bool has_memkind = look_at_libraries();
     doctor_placement();
     doctor_counters();

@@ -21,8 +21,9 @@ void doctor_fix(struct finding *f, const char *fmt, ...) __attribute__((format(p
 /* A short text file without its final newline. */
 bool doctor_read(const char *path, char *buf, size_t cap);
 
-void doctor_dax(void);       /* devices and mounts that could become PM */
-void doctor_placement(void); /* may pages be bound and asked for? */
+void doctor_dax(void);
+void doctor_figures(const struct hy_settings *s); /* devices and mounts that could become PM */
+void doctor_placement(void);                      /* may pages be bound and asked for? */
 void doctor_counters(void);
 void doctor_tracking(void);
 void doctor_limits(void);

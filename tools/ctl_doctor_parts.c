@@ -18,6 +18,7 @@
 #include "service/counters.h"
 #include "service/registry.h"
 #include "sys/os.h"
+#include "sys/usage.h"
 
 /* --- dax ----------------------------------------------------------------- */
 
@@ -192,7 +193,11 @@ void doctor_counters(void)
     if (hw == 0)
         doctor_add(FOUND_OK, "counters", "hardware", "counters open (perf_event_paranoid %s)",
                    paranoid);
-    else if (hw == -EACCES || hw == -EPERM) {
+    else if (os_seccomp() > 0) {
+        f = doctor_add(FOUND_MISSING, "counters", "hardware",
+                       "a seccomp filter is in force, which may kill who counts: left alone");
+        doctor_fix(f, "docker run --security-opt seccomp=unconfined ...   # in a container");
+    } else if (hw == -EACCES || hw == -EPERM) {
         f = doctor_add(FOUND_MISSING, "counters", "hardware",
                        "not permitted (perf_event_paranoid %s)", paranoid);
         doctor_fix(f, "sysctl kernel.perf_event_paranoid=1");

@@ -74,8 +74,10 @@ int ctl_run_script(const char *name, const char *library, int argc, char **argv)
     /* Debian's own, which knows the packages that it comes with. */
     args[n++] = "/usr/bin/python3";
     args[n++] = script;
-    args[n++] = "--library";
-    args[n++] = (char *)library;
+    if (library) {
+        args[n++] = "--library";
+        args[n++] = (char *)library;
+    }
     for (int i = 1; i < argc; i++)
         args[n++] = argv[i];
     execv(args[0], args);
@@ -88,4 +90,14 @@ int ctl_tune(int argc, char **argv)
     char library[PATH_MAX];
     int r = ctl_find_library(NULL, library);
     return r == CTL_OK ? ctl_run_script("tune.py", library, argc, argv) : r;
+}
+
+int ctl_calibrate(int argc, char **argv)
+{
+    return ctl_run_script("calibrate.py", NULL, argc, argv);
+}
+
+int ctl_report(int argc, char **argv)
+{
+    return ctl_run_script("report.py", NULL, argc, argv);
 }

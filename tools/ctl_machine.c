@@ -9,6 +9,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "decide/machine_figures.h"
 #include "decide/profile.h"
 #include "service/profile_file.h"
 #include "sys/env.h"
@@ -205,6 +206,48 @@ static void load_profile(struct problems *problems, const char *exe_path, const 
     free(p);
     if (text)
         (void)os_unmap((void *)(uintptr_t)text, len);
+}
+
+static int check_machine_file(const char *path)
+{
+    struct machine_figures f;
+    const void *text;
+    size_t len;
+    int r = os_map_file_ro(path, FIGURES_MAX_BYTES, &text, &len);
+    if (r < 0) {
+        ctl_error("--machine: %s cannot be read: %s", path, strerror(-r));
+        return CTL_USAGE;
+    }
+    r = figures_parse(text ? text : "", len, path, &f, tell_hint, NULL);
+    if (text)
+        (void)os_unmap((void *)(uintptr_t)text, len);
+    if (r < 0)
+        ctl_error("--machine: %s is no machine file (hybridctl calibrate makes one)", path);
+    return r < 0 ? CTL_USAGE : CTL_OK;
+}
+
+int ctl_machine_option(const char *name, char ret[PATH_MAX])
+{
+    struct machine_figures f;
+    char names[160] = "";
+    size_t at = 0;
+    if (strchr(name, '/')) {
+        if (!realpath(name, ret)) {
+            ctl_error("--machine: %s cannot be read: %s", name, strerror(errno));
+            return CTL_USAGE;
+        }
+        return check_machine_file(ret);
+    }
+    if (strlen(name) < PATH_MAX && (strcmp(name, "auto") == 0 || figures_default(name, &f) == 0)) {
+        strcpy(ret, name);
+        return CTL_OK;
+    }
+    for (size_t i = 0; figures_name(i) && at < sizeof(names); i++)
+        at += (size_t)snprintf(names + at, sizeof(names) - at, "%s, ", figures_name(i));
+    ctl_error("--machine: '%s' is not known; allowed: auto, %sor a machine file with a slash in "
+              "its path",
+              name, names);
+    return CTL_USAGE;
 }
 
 int ctl_load_settings(struct hy_settings *s, const char *exe_path, const char *args)

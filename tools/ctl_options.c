@@ -5,25 +5,6 @@
 #include <getopt.h>
 #include <string.h>
 
-static void print_wrapped(const char *text, unsigned indent, unsigned width)
-{
-    unsigned column = 0;
-    while (*text) {
-        size_t word = strcspn(text, " ");
-        if (column == 0)
-            column = (unsigned)printf("%*s%.*s", (int)indent, "", (int)word, text);
-        else if (column + 1 + word > width) {
-            putchar('\n');
-            column = 0;
-            continue;
-        } else
-            column += (unsigned)printf(" %.*s", (int)word, text);
-        text += word;
-        text += *text == ' ';
-    }
-    putchar('\n');
-}
-
 static void explain(const struct hy_opt_info *o)
 {
     printf("%s\n", o->env);
@@ -35,7 +16,7 @@ static void explain(const struct hy_opt_info *o)
            *o->unit ? ")" : "");
     printf("  allowed       %s\n", o->allowed);
     printf("  default       %s\n\n", o->dflt);
-    print_wrapped(o->help, 2, 78);
+    ctl_print_wrapped(o->help, 2, 78);
 }
 
 static void list_json(enum hy_opt_id only)
@@ -66,7 +47,7 @@ static void list_text(void)
         printf("%s=%s\n", o->env, o->allowed);
         printf("      %s; default %s%s\n", o->type, o->dflt,
                o->env_only ? "; environment only" : "");
-        print_wrapped(o->help, 6, 78);
+        ctl_print_wrapped(o->help, 6, 78);
         if (i + 1 < OPT_COUNT)
             putchar('\n');
     }

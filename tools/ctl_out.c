@@ -47,6 +47,25 @@ const char *ctl_size(uint64_t bytes, char *buf, size_t cap)
     return buf;
 }
 
+void ctl_print_wrapped(const char *text, unsigned indent, unsigned width)
+{
+    unsigned column = 0;
+    while (*text) {
+        size_t word = strcspn(text, " ");
+        if (column == 0)
+            column = (unsigned)printf("%*s%.*s", (int)indent, "", (int)word, text);
+        else if (column + 1 + word > width) {
+            putchar('\n');
+            column = 0;
+            continue;
+        } else
+            column += (unsigned)printf(" %.*s", (int)word, text);
+        text += word;
+        text += *text == ' ';
+    }
+    putchar('\n');
+}
+
 bool ctl_use_colour(void)
 {
     const char *no = env_get("NO_COLOR");
@@ -139,8 +158,13 @@ void ctl_json_number(struct ctl_json *j, const char *key, uint64_t value)
     fprintf(j->to, "%" PRIu64, value);
 }
 
-void ctl_json_bool(struct ctl_json *j, const char *key, bool value)
+void ctl_json_literal(struct ctl_json *j, const char *key, const char *value)
 {
     begin_value(j, key);
-    fputs(value ? "true" : "false", j->to);
+    fputs(value, j->to);
+}
+
+void ctl_json_bool(struct ctl_json *j, const char *key, bool value)
+{
+    ctl_json_literal(j, key, value ? "true" : "false");
 }

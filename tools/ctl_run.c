@@ -52,7 +52,7 @@ static void build_long_options(void)
         for (char *c = name; *c; c++)
             *c = *c == '_' ? '-' : *c;
         /* these mean "1" without a value */
-        bool may_be_bare = i == OPT_STATS || i == OPT_STRICT || i == OPT_VERBOSE;
+        bool may_be_bare = i == OPT_STATS || i == OPT_TRACE || i == OPT_STRICT || i == OPT_VERBOSE;
         long_options[i] = (struct option){name, may_be_bare ? optional_argument : required_argument,
                                           NULL, KEY_TABLE + i};
     }

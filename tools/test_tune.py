@@ -85,6 +85,8 @@ print('work took %.3f s' % (10 / min(n, knee)))
 
 class Command(unittest.TestCase):
     def setUp(self):
+        os.environ['HYBRID_PM'] = 'emulated'
+        os.environ['HYBRID_REGISTRY'] = 'none'
         self.dir = tempfile.TemporaryDirectory()
         self.log = os.path.join(self.dir.name, 'log')
         self.ini = os.path.join(self.dir.name, 'app.ini')
@@ -156,6 +158,27 @@ class Command(unittest.TestCase):
         self.assertIn('exit status 1 with 2 threads on dram', p.stderr)
         self.assertIn('no luck', p.stderr)
         self.assertFalse(os.path.exists(self.ini))
+
+    def test_without_pm_there_is_no_number_for_it(self):
+        os.environ['HYBRID_PM'] = 'none'
+        os.environ['HYBRID_DRAM'] = '1G'
+        self.addCleanup(os.environ.pop, 'HYBRID_DRAM')
+        p = self.run_it('--medium', 'pm')
+        self.assertEqual(p.returncode, 1)
+        self.assertIn('had nothing on PM (HYBRID_PM=none)', p.stderr)
+        self.assertFalse(os.path.exists(self.ini))
+        p = self.run_it('--medium', 'dram')
+        self.assertEqual((p.returncode, self.threads()), (0, {'dram': '8'}), p.stderr)
+
+    def test_openmp_and_confinement_without_a_placeholder(self):
+        app = ("import os; n = len(os.sched_getaffinity(0)); assert os.environ['OMP_NUM_THREADS'] == str(n); "
+               "print('took %d s' % (10 // n))")
+        p = subprocess.run([CTL, 'tune', '-o', self.ini, '--metric', 'took ([0-9]+)', '--', '/usr/bin/python3', '-c', app],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        most = min(len(os.sched_getaffinity(0)), 10)
+        best = min(n for n in range(1, most + 1) if 10 // n == 10 // most)
+        self.assertEqual(self.threads(), {'dram': str(best), 'pm': str(best)})
 
     def test_bad_arguments(self):
         for extra, text in ((['--max', '0'], '1 to 1024'), (['--repeats', '9'], '1 to 5'),

@@ -130,6 +130,7 @@ class Runner:
         command = [a.replace('{threads}', str(count)) for a in self.o.program]
         env = self.environment(medium, count)
         with tempfile.TemporaryDirectory() as d:
+            env['HYBRID_STATS'] = d + '/hybrid-%p'
             if self.emulated:
                 env['HYBRID_EMU_STATS'] = d + '/stats'
             begin = time.monotonic()
@@ -140,6 +141,8 @@ class Runner:
             if p.returncode:
                 raise Failure('%s: exit status %d with %d threads on %s\n%s' % (
                     shlex.join(command), p.returncode, count, medium, p.stderr[-2000:]))
+            if medium == 'pm':
+                check_placed(command, d)
             if self.pattern:
                 m = self.pattern.findall(p.stdout + p.stderr)
                 if not m:
@@ -149,6 +152,21 @@ class Runner:
                 with open(d + '/stats', encoding='utf-8') as f:
                     return max(json.loads(line)['virtual_ms'] for line in f) / 1e3
             return seconds
+
+
+def check_placed(command, folder):
+    """A time without PM would be taken for one on PM: some process must have placed memory."""
+    reports = []
+    for name in os.listdir(folder):
+        if name.startswith('hybrid-'):
+            with open(os.path.join(folder, name), encoding='utf-8') as f:
+                reports.append(json.load(f))
+    if not reports:
+        raise Failure('%s: no word of libhybrid from it: is it a static or 32-bit program, or was it killed? '
+                      "'hybridctl run' tells" % command[0])
+    if not any(r['state'] == 'steering' for r in reports):
+        raise Failure('%s had nothing on PM (%s); HYBRID_PM=node:N or file:DIR names a second memory, '
+                      'and --medium dram does without' % (command[0], reports[0]['why']))
 
 
 def is_emulated(program):

@@ -50,6 +50,8 @@ def large_sites(sites):
 
 def site_section(site, tier):
     lines = [f"[site {site['id']}]", f"tier = {tier}", f"bytes = {site['bytes']}"]
+    if site.get("nth"):
+        lines.append(f"nth = {site['nth']}")
     for i, frame in enumerate(site["frames"][:8]):
         lines.append(f"frame{i} = {frame['build_id']}+0x{frame['offset']:x}")
     return "\n".join(lines)

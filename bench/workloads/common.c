@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,9 @@
 #include "pmemu.h"
 PMEMU_COMPUTE_PERCENT(WL_COMPUTE_PERCENT);
 #endif
+
+/* Not there but for a program that is preloaded with one. */
+extern void bench_phase(unsigned number) __attribute__((weak));
 
 #define MAX_ARRAYS   64
 #define MAX_SIZE_MIB (1u << 20)
@@ -69,6 +73,12 @@ void wl_result(struct wl *w, void *result, size_t count, enum wl_kind kind)
     w->result = result;
     w->count = count;
     w->kind = kind;
+}
+
+void wl_phase(unsigned number)
+{
+    if (bench_phase)
+        bench_phase(number);
 }
 
 double wl_sin_turn(double x)
@@ -168,7 +178,7 @@ static void usage(int fd)
     static const char format[] =
         "usage: %s [options]\n"
         "%s\n\n"
-        "  --threads N   threads, 1 to %d (1)\n"
+        "  --threads N   threads, 1 to %d (1); all: as many as there are CPUs for it\n"
         "  --size S      footprint in MiB (%u)\n"
         "  --rounds R    how often (%u)\n"
         "  --seed K      of the random data (1)\n"
@@ -187,6 +197,15 @@ static void usage(int fd)
     (void)say(fd, text,
               snprintf(text, sizeof(text), format, workload.name, workload.about, WL_MAX_THREADS,
                        workload.size, workload.rounds, WL_EMULATED_SIZE, WL_EMULATED_ROUNDS));
+}
+
+/* As it is told, as programs do that size a pool: at most WL_MAX_THREADS. */
+static unsigned all_cpus(void)
+{
+    cpu_set_t cpus;
+    int n = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
+
+    return n < WL_MAX_THREADS ? (unsigned)n : WL_MAX_THREADS;
 }
 
 static uint64_t number(const char *option, const char *text, uint64_t min, uint64_t max)
@@ -229,7 +248,9 @@ static void enter_group(char *text)
 static bool argument(struct wl *w, struct arguments *a, int c)
 {
     if (c == 't') {
-        w->threads = (unsigned)number("threads", optarg, 1, WL_MAX_THREADS);
+        w->threads = strcmp(optarg, "all") == 0
+                         ? all_cpus()
+                         : (unsigned)number("threads", optarg, 1, WL_MAX_THREADS);
     } else if (c == 's') {
         a->size = (unsigned)number("size", optarg, 1, MAX_SIZE_MIB);
     } else if (c == 'r') {
@@ -282,9 +303,11 @@ static void timed_run(struct wl *w)
     const char *problem = gate_start();
 
     if (!problem) {
+        wl_phase(0);
         machine_begin();
         run(w);
         machine_end();
+        wl_phase(WL_ENDED);
         problem = gate_end();
     }
     if (problem)

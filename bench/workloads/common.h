@@ -51,6 +51,11 @@ extern const struct workload workload;
 void *wl_new(size_t count, size_t size);
 /* The words that make the checksum, and one of which --corrupt changes before verify(). */
 void wl_result(struct wl *w, void *result, size_t count, enum wl_kind kind);
+/* The program begins to do something else with its data (of its own accord; every run begins
+ * with phase 0 and ends with WL_ENDED): for who is preloaded and wants to know, bench_phase().
+ * By one thread. */
+#define WL_ENDED (~0u)
+void wl_phase(unsigned number);
 /* Ends the program with status 1; from any thread. */
 void wl_fail(const char *what) __attribute__((noreturn, cold));
 

@@ -4,6 +4,7 @@
 
     test_workload.py PROGRAM
 """
+import os
 import re
 import subprocess
 import sys
@@ -61,6 +62,9 @@ def test_corrupt(base):
 def test_arguments():
     done = run("--help")
     check(done.returncode == 0 and "--threads" in done.stdout and not done.stderr, "--help", done)
+    done = run("--size", 1, "--threads", "all")
+    count = min(len(os.sched_getaffinity(0)), 64)
+    check(done.stdout.split()[1] == str(count), "--threads all", done)
     for args in (["--threads", 0], ["--threads", 65], ["--threads", "2x"], ["--size", 0],
                  ["--size", -1], ["--rounds", ""], ["--seed", "99999999999999999999"]):
         done = run(*args)

@@ -16,6 +16,8 @@
  * more overlap. Of dependent ones all is waited for. Programs that follow pointers and also
  * copy what they find lie above it. */
 #define INDEPENDENT 0.4
+/* PM that is used for this share of the time bounds a program: more threads bring nothing. */
+#define FILLED 0.9
 /* Less of the time than this: the process sleeps. */
 #define ASLEEP        0.01
 #define MOST_SLOWDOWN 1000.0
@@ -132,7 +134,7 @@ static void judge(const struct classifier *c, const struct machine_figures *f,
     struct work_time ref_pm = work_time(f, k, 1, 1, threads);
 
     v->ref_slowdown = ratio(ref_pm.total_ns, ref_dram.total_ns);
-    v->bound = HY_MAX(ratio(ref_pm.service_ns, ref_pm.threads_ns),
+    v->bound = HY_MAX(ratio(ref_pm.service_ns, FILLED * ref_pm.total_ns),
                       ratio(INDEPENDENT, HY_MAX(work_chained(k), 0.01)));
     v->ref_write_share = write_share(f, k, ref_pm.total_ns);
     v->cls = name_class(r, c->now.cls, v->ref_slowdown, v->bound);

@@ -106,6 +106,7 @@ struct page_group history_group(const struct history *h, uint32_t page)
         .heat = (uint8_t)heat,
         .score = (uint8_t)score_of(h, r),
         .resting = (r.state & COOL_MASK) != 0,
+        .moved = (r.state & COOL_MASK) > 1u << COOL_SHIFT,
         .reuse = reuse_class(heat, (r.state & STABLE) != 0),
     };
 }
@@ -113,16 +114,42 @@ struct page_group history_group(const struct history *h, uint32_t page)
 void history_init(struct history *h, struct page_record *rec, uint32_t pages, enum hy_tier tier,
                   struct heat_map *map)
 {
+    *h = (struct history){.rec = rec, .map = map};
+    history_grow(h, pages, tier);
+}
+
+void history_grow(struct history *h, uint32_t pages, enum hy_tier tier)
+{
     struct page_record cold = {.state = tier == HY_PM ? ON_PM : 0};
-    *h = (struct history){.rec = rec, .pages = pages, .map = map};
-    count(h, cold, pages, 1);
-    for (uint32_t at = 0; at < pages;) {
-        uint32_t left = pages - at;
+    uint32_t at = h->pages;
+    count(h, cold, pages - at, 1);
+    h->pages = pages;
+    while (at < pages) {
         unsigned order = HISTORY_ORDER;
-        while (1u << order > left)
+        while (1u << order > pages - at || at & ((1u << order) - 1))
             order--;
         write_head(h, at, order, cold);
         at += 1u << order;
+    }
+}
+
+/* Give pages a record of their own, group by group. */
+static void assign(struct history *h, uint32_t first, uint32_t end, struct page_record r)
+{
+    history_cut(h, first);
+    history_cut(h, end);
+    for (uint32_t at = first; at < end; at += 1u << order_at(h, at))
+        change(h, at, r);
+}
+
+void history_copy(struct history *to, const struct history *h, uint32_t from)
+{
+    uint32_t end = from + to->pages;
+    for (uint32_t at = from; at < end;) {
+        struct page_group g = history_group(h, at);
+        uint32_t stop = HY_MIN(g.first + g.pages, end);
+        assign(to, at - from, stop - from, h->rec[g.first]);
+        at = stop;
     }
 }
 
@@ -176,7 +203,7 @@ struct page_seen seen_from_counts(uint64_t reads, uint64_t writes, uint64_t most
 }
 
 struct observed {
-    bool known, wd, stable, differ; /* differ: two watched pages were not alike */
+    bool known, wd, written, stable, differ; /* differ: two watched pages were not alike */
     uint8_t level, least, most;
     uint16_t watched;
 };
@@ -191,6 +218,7 @@ static struct observed observe(const struct page_seen *s, unsigned rounds)
         .known = true,
         .wd = write_domain((unsigned)__builtin_popcount(s->reads),
                            (unsigned)__builtin_popcount(s->writes)),
+        .written = s->writes != 0,
         .stable = reuse_stable(s->reads | s->writes, rounds),
         .level = (uint8_t)level,
         .least = (uint8_t)level,
@@ -225,6 +253,7 @@ static struct observed look(const struct block_pass *b, uint32_t head, uint32_t 
         /* A level is 14% of the scale, one more or less is the same with luck. A page seen
          * never and one seen at all are not the same. */
         all.differ |= all.wd != o.wd || all.most - all.least > 1 || !all.least != !all.most;
+        all.written |= o.written;
         all.stable &= o.stable;
     }
     all.level = (uint8_t)((all.least + all.most) / 2);
@@ -247,6 +276,7 @@ static void push(struct block_pass *b, uint32_t head, const struct observed *o)
     b->stats->observed += pages;
     b->stats->changed += before != now ? pages : 0;
     b->stats->right += (before != UN_WD) == o->wd ? pages : 0;
+    b->stats->written += o->written ? pages : 0;
     b->stats->predicted[now] += pages;
     b->stats->reuse[reuse_class(heat, o->stable)] += pages;
 }
@@ -335,7 +365,10 @@ static void rest(struct history *h, uint32_t first, uint32_t pages, bool moved, 
     history_cut(h, end);
     for (uint32_t at = first; at < end; at += 1u << order_at(h, at)) {
         struct page_record r = h->rec[at];
-        r.state |= COOL_MASK;
+        /* One that nobody has seen in use only fills free DRAM: it may go again at once, and
+         * that is no move undone. */
+        bool fills = moved && to == HY_DRAM && r.passes == 0 && (r.state & HEAT_MASK) == 0;
+        r.state = (uint8_t)((r.state & ~COOL_MASK) | (fills ? 1u << COOL_SHIFT : COOL_MASK));
         if (moved)
             r.state = (uint8_t)((r.state & ~ON_PM) | (to == HY_PM ? ON_PM : 0));
         change(h, at, r);
@@ -345,6 +378,14 @@ static void rest(struct history *h, uint32_t first, uint32_t pages, bool moved, 
 void history_moved(struct history *h, uint32_t first, uint32_t pages, enum hy_tier to)
 {
     rest(h, first, pages, true, to);
+}
+
+void history_absent(struct history *h, uint32_t first, uint32_t pages, enum hy_tier home)
+{
+    /* Resting for one pass: it ends in the one that finds them in memory. */
+    struct page_record r = {.state = (uint8_t)(1u << COOL_SHIFT | (home == HY_PM ? ON_PM : 0))};
+    if (first < h->pages)
+        assign(h, first, first + HY_MIN(pages, h->pages - first), r);
 }
 
 void history_refused(struct history *h, uint32_t first, uint32_t pages)

@@ -42,7 +42,8 @@ struct page_group {
     uint32_t first, pages;
     enum hy_tier tier;
     uint8_t passes, heat, score;
-    bool resting; /* moved not long ago */
+    bool resting; /* moved, refused or absent not long ago */
+    bool moved;   /* of these the first two, and quite lately */
     enum reuse_class reuse;
 };
 
@@ -73,7 +74,8 @@ struct pass_stats {
     uint64_t changed;  /* the prediction differs from the one before */
     uint64_t predicted[3];
     uint64_t reuse[3];
-    uint64_t right; /* the prediction made before was what the pass saw */
+    uint64_t right;   /* the prediction made before was what the pass saw */
+    uint64_t written; /* pages that a write was seen of */
     uint64_t groups;
 };
 
@@ -82,6 +84,10 @@ void heat_map_init(struct heat_map *m, const struct predictor *p);
 /* All pages start cold, on one tier, in groups as large as can be. */
 void history_init(struct history *h, struct page_record *rec, uint32_t pages, enum hy_tier tier,
                   struct heat_map *map);
+/* The range has become longer; what is new is cold. rec has room for it. */
+void history_grow(struct history *h, uint32_t pages, enum hy_tier tier);
+/* `to` is new and stands for pages [from, from + to->pages) of h: take over what is known. */
+void history_copy(struct history *to, const struct history *h, uint32_t from);
 /* The range is gone: its pages leave the map. */
 void history_drop(struct history *h);
 static inline uint32_t history_blocks(const struct history *h)
@@ -105,6 +111,8 @@ struct page_seen seen_from_counts(uint64_t reads, uint64_t writes, uint64_t most
 /* Pages moved, or refused to: they rest for some passes. */
 void history_moved(struct history *h, uint32_t first, uint32_t pages, enum hy_tier to);
 void history_refused(struct history *h, uint32_t first, uint32_t pages);
+/* Pages that are not in memory: they have no past, cannot move, and will come on `home`. */
+void history_absent(struct history *h, uint32_t first, uint32_t pages, enum hy_tier home);
 /* Cut a group so that one begins at this page. */
 void history_cut(struct history *h, uint32_t page);
 

@@ -42,9 +42,12 @@ struct number {
         FIELD(section, "random-read-mbs", medium[t].random_read_mbs, 1, 10000000, false),          \
         FIELD(section, "random-write-mbs", medium[t].random_write_mbs, 1, 10000000, false),        \
         FIELD(section, "read-knee", medium[t].read_knee, 0, 4096, false),                          \
-        FIELD(section, "write-knee", medium[t].write_knee, 0, 4096, false)
+        FIELD(section, "write-knee", medium[t].write_knee, 0, 4096, false),                        \
+        FIELD(section, "stream-ns", medium[t].stream_ns, 0, 100000, false)
 static const struct number numbers[] = {
     FIELD("machine", "cycle-ns", cycle_ns, 0.01, 100, false),
+    FIELD("machine", "dram-mib", of.dram_mib, 0, 1e9, false),
+    FIELD("machine", "pm-mib", of.pm_mib, 0, 1e9, false),
     MEDIUM("dram", HY_DRAM),
     MEDIUM("pm", HY_PM),
     FIELD("interference", "dram-read-left", dram_read_left, 0, 100, false),
@@ -52,6 +55,17 @@ static const struct number numbers[] = {
     FIELD("interference", "pm-left", pm_left, 0, 100, false),
 };
 _Static_assert(HY_ARRAY_SIZE(numbers) <= 64, "parser.seen has a bit for each");
+
+static const struct {
+    const char *key;
+    size_t offset;
+} texts[] = {
+    {"name", offsetof(struct machine_figures, name)},
+    {"measured", offsetof(struct machine_figures, measured)},
+    {"cpu", offsetof(struct machine_figures, of.cpu)},
+    {"pm", offsetof(struct machine_figures, of.pm)},
+};
+#define CURVE "curve "
 
 size_t figures_count(void)
 {
@@ -127,14 +141,37 @@ static void __attribute__((format(printf, 2, 3))) tell(struct parser *ps, const 
     ps->diag(ps->ctx, message);
 }
 
-static void take_name(struct parser *ps, const char *value)
+/* False: it is no text. */
+static bool take_text(struct parser *ps, const char *key, const char *value)
 {
     size_t len = strlen(value);
 
-    if (len >= sizeof(ps->f.name) || text_has_control(value, len))
-        tell(ps, "name has to be up to %zu printable characters", sizeof(ps->f.name) - 1);
-    else
-        memcpy(ps->f.name, value, len + 1);
+    for (size_t i = 0; i < HY_ARRAY_SIZE(texts); i++) {
+        if (strcmp(texts[i].key, key) != 0)
+            continue;
+        if (len >= FIGURES_NAME_CAP || text_has_control(value, len))
+            tell(ps, "%s has to be up to %d printable characters", key, FIGURES_NAME_CAP - 1);
+        else
+            /* All of it, should the key come twice: equal figures are equal bytes. */
+            strncpy((char *)&ps->f + texts[i].offset, value, FIGURES_NAME_CAP);
+        return true;
+    }
+    return false;
+}
+
+static void check_curve_point(struct parser *ps, const char *key, const char *value)
+{
+    char quoted[TEXT_QUOTE_CAP];
+    uint64_t threads;
+    double v;
+
+    if (text_parse_u64(key, strlen(key), &threads) < 0 || threads < 1 || threads > 4096) {
+        text_quote(key, strlen(key), quoted, sizeof(quoted));
+        tell(ps, "\"%s\" is not a number of threads from 1 to 4096", quoted);
+    } else if (text_parse_decimal(value, strlen(value), &v) < 0 || v < 0) {
+        text_quote(value, strlen(value), quoted, sizeof(quoted));
+        tell(ps, "%s = \"%s\" is not a bandwidth", key, quoted);
+    }
 }
 
 static void take_number(struct parser *ps, size_t i, const char *value)
@@ -161,6 +198,10 @@ static int on_key(void *user, const char *section, const char *key, const char *
     bool machine = strcmp(section, "machine") == 0;
 
     ps->key_pending = false;
+    if (strncmp(section, CURVE, sizeof(CURVE) - 1) == 0) {
+        check_curve_point(ps, key, value);
+        return 1;
+    }
     for (size_t i = 0; i < HY_ARRAY_SIZE(numbers); i++)
         if (strcmp(numbers[i].section, section) == 0 && strcmp(numbers[i].key, key) == 0) {
             take_number(ps, i, value);
@@ -170,15 +211,13 @@ static int on_key(void *user, const char *section, const char *key, const char *
         ps->version = true;
         if (strcmp(value, "1") != 0)
             tell(ps, "it is of another version than %d", FIGURES_VERSION);
-    } else if (machine && strcmp(key, "name") == 0) {
-        take_name(ps, value);
     } else if (machine && strcmp(key, "source") == 0) {
         int n = text_choice(SOURCES, value, strlen(value));
         if (n < 0)
             tell(ps, "source has to be measured, hmat or default");
         else
             ps->f.source = (enum figures_source)n;
-    } else {
+    } else if (!machine || !take_text(ps, key, value)) {
         text_quote(key, strlen(key), quoted, sizeof(quoted));
         tell(ps, "there is no key \"%s\" in this section", quoted);
     }
@@ -265,6 +304,63 @@ int figures_parse(const char *text, size_t len, const char *name, struct machine
     return 0;
 }
 
+/* --- what they belong to -------------------------------------------------------- */
+
+static bool differs(double a, double b)
+{
+    return a > 0 && b > 0 && (a < 0.9 * b || b < 0.9 * a);
+}
+
+const char *figures_mismatch(const struct figures_identity *file,
+                             const struct figures_identity *here, char *buf, size_t cap,
+                             bool *ret_other_pm)
+{
+    bool other_pm = file->pm[0] && here->pm[0] && strcmp(file->pm, here->pm) != 0;
+
+    if (ret_other_pm)
+        *ret_other_pm = other_pm;
+    if (other_pm)
+        (void)snprintf(buf, cap, "its PM is \"%s\", here it is \"%s\"", file->pm, here->pm);
+    else if (file->cpu[0] && here->cpu[0] && strcmp(file->cpu, here->cpu) != 0)
+        (void)snprintf(buf, cap, "its processor is %s, here it is %s", file->cpu, here->cpu);
+    else if (differs(file->dram_mib, here->dram_mib))
+        (void)snprintf(buf, cap, "its DRAM has %.0f MiB, here it is %.0f", file->dram_mib,
+                       here->dram_mib);
+    else if (differs(file->pm_mib, here->pm_mib))
+        (void)snprintf(buf, cap, "its PM has %.0f MiB, here it is %.0f", file->pm_mib,
+                       here->pm_mib);
+    else
+        return NULL;
+    return buf;
+}
+
+int figures_hmat(const struct hmat_figures hmat[HY_TIERS], const char *technology,
+                 struct machine_figures *ret)
+{
+    struct machine_figures f;
+    int r = figures_default(technology, &f);
+
+    if (r < 0)
+        return r;
+    for (int t = 0; t < HY_TIERS; t++) {
+        const struct hmat_figures *h = &hmat[t];
+        struct medium_figures *m = &f.medium[t];
+        double random_read = m->random_read_mbs / m->seq_read_mbs;
+        double random_write = m->random_write_mbs / m->seq_write_mbs;
+        if (h->read_ns == 0 || h->read_mbs == 0)
+            return -ENODATA;
+        m->read_ns = h->read_ns;
+        m->write_ns = h->write_ns ? h->write_ns : h->read_ns;
+        m->seq_read_mbs = h->read_mbs;
+        m->seq_write_mbs = h->write_mbs ? h->write_mbs : h->read_mbs;
+        m->random_read_mbs = m->seq_read_mbs * random_read;
+        m->random_write_mbs = m->seq_write_mbs * random_write;
+    }
+    f.source = FIGURES_HMAT;
+    *ret = f;
+    return 0;
+}
+
 /* --- writing ------------------------------------------------------------------ */
 
 int figures_write(const struct machine_figures *f, char *buf, size_t cap)
@@ -272,9 +368,16 @@ int figures_write(const struct machine_figures *f, char *buf, size_t cap)
     struct machine_figures copy = *f;
     const char *section = "machine";
     size_t at = 0;
-    int n = snprintf(buf, cap, "[machine]\nversion = %d\nname = %s\nsource = %s\n", FIGURES_VERSION,
-                     f->name, figures_source_name(f->source));
+    int n = snprintf(buf, cap, "[machine]\nversion = %d\nsource = %s\n", FIGURES_VERSION,
+                     figures_source_name(f->source));
 
+    for (size_t i = 0; i < HY_ARRAY_SIZE(texts); i++) {
+        const char *text = (const char *)f + texts[i].offset;
+        at += (size_t)n;
+        if (at >= cap)
+            return -ENOSPC;
+        n = *text ? snprintf(buf + at, cap - at, "%s = %s\n", texts[i].key, text) : 0;
+    }
     for (size_t i = 0; n >= 0 && i < HY_ARRAY_SIZE(numbers); i++) {
         uint64_t milli;
         at += (size_t)n;

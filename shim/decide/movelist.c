@@ -10,7 +10,8 @@
 struct planner {
     const struct heat_map *m;
     struct move_plan *p;
-    uint64_t left; /* moves */
+    uint64_t left;  /* moves */
+    uint64_t swaps; /* of them down that are not needed for room */
 };
 
 static uint64_t take(struct planner *x, enum hy_tier from, unsigned score, uint64_t pages)
@@ -42,27 +43,46 @@ static void shed(struct planner *x, uint64_t pages)
             pages -= take(x, HY_DRAM, order[b] * SCORE_BAND + i, pages);
 }
 
-static void promote(struct planner *x, const struct move_limits *l)
+/* One goes down for one that comes up, as long as their scores differ by the margin and for at
+ * most `most` pairs. */
+static uint64_t exchange(struct planner *x, const struct move_limits *l, unsigned margin,
+                         uint64_t most)
 {
-    uint64_t room = x->p->room;
-    for (unsigned s = SCORES; s-- > PROMOTE_FROM && x->left > 0;) {
+    uint64_t done = 0;
+    for (unsigned s = SCORES; s-- > HY_MAX(PROMOTE_FROM, margin) && x->left > 0 && done < most;) {
         if (l->hold_reads && score_band(s) == BAND_HOT_RD)
             continue;
-        room -= take(x, HY_PM, s, room);
-        if (s < l->margin)
-            return;
-        /* One goes down for one that comes up. */
         uint64_t wanted = HY_MIN(x->m->movable[HY_PM][s] - x->p->take[HY_PM][s], x->left / 2);
-        uint64_t places = take_coldest(x, s - l->margin + 1, wanted);
+        wanted = HY_MIN(wanted, most - done);
+        uint64_t places = take_coldest(x, s - margin + 1, wanted);
         take(x, HY_PM, s, places);
+        done += places;
         if (places < wanted)
-            return; /* nothing in DRAM is that much colder, still less for the next */
+            break; /* nothing in DRAM is that much colder, still less for the next */
     }
+    return done;
+}
+
+static void fill(struct planner *x, const struct move_limits *l)
+{
+    uint64_t room = x->p->room;
+    /* Free DRAM is better used by pages that are seen at times than by none. */
+    for (unsigned s = SCORES; s-- > 0 && (l->fill_cold || score_tier(s) != HY_PM) && room > 0;)
+        if (!l->hold_reads || score_band(s) != BAND_HOT_RD)
+            room -= take(x, HY_PM, s, room);
+}
+
+static void promote(struct planner *x, const struct move_limits *l)
+{
+    fill(x, l);
+    (void)exchange(x, l, HY_MAX((unsigned)l->margin, MOVE_CLEAR), l->clear);
+    x->swaps -= exchange(x, l, l->margin, x->swaps);
 }
 
 void move_plan(const struct heat_map *m, const struct move_limits *l, struct move_plan *ret)
 {
     struct planner x = {.m = m, .p = ret, .left = l->moves};
+    x.swaps = HY_MIN(l->swaps, l->moves);
     memset(ret, 0, sizeof(*ret));
     uint64_t used = m->on[HY_DRAM];
     if (used > l->dram_pages)
@@ -74,7 +94,7 @@ void move_plan(const struct heat_map *m, const struct move_limits *l, struct mov
     else
         promote(&x, l);
     for (unsigned s = 0; l->eager && s < SCORES && score_tier(s) == HY_PM; s++)
-        take(&x, HY_DRAM, s, UINT64_MAX);
+        x.swaps -= take(&x, HY_DRAM, s, x.swaps);
 }
 
 /* --- which ones ------------------------------------------------------------------ */
@@ -120,7 +140,7 @@ static bool visit(struct sweep *s, unsigned range, const struct page_group *g)
 static bool unwanted(const struct page_group *g)
 {
     enum hy_tier t = score_tier(g->score);
-    return g->resting && t != HY_TIERS && t != g->tier;
+    return g->moved && t != HY_TIERS && t != g->tier;
 }
 
 /* Put the moves to PM first; of those to DRAM drop what has no place: the sweep may not

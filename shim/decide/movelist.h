@@ -10,13 +10,18 @@
 
 /* More than a band: else pages at the edge of one would change places for ever. */
 #define MOVE_MARGIN (SCORE_BAND + 8)
+/* From here on it is clear which of two pages is better; below, moves first show that they pay. */
+#define MOVE_CLEAR (2 * SCORE_BAND + 8)
 
 struct move_limits {
     uint64_t dram_pages; /* the most tracked pages on DRAM */
     uint64_t moves;      /* the most pages to move, both ways together */
+    uint64_t swaps;      /* of them to PM in an exchange that is not clear, or eagerly */
+    uint64_t clear;      /* the same, where it is clear */
     uint8_t margin;      /* two pages change places if their scores differ by so much */
     bool eager;          /* cold pages go to PM at once, not when their place is needed */
     bool hold_reads;     /* no read-domain pages to DRAM: its bandwidth is used up */
+    bool fill_cold;      /* free DRAM for pages of any score: nothing is known of them yet */
     uint64_t shed;       /* so many hot pages to PM for the same reason, read domain first */
 };
 

@@ -306,7 +306,8 @@ static const struct row rows[OPT_COUNT] = {
 /* parse_choice writes an int into enum fields. */
 _Static_assert(sizeof(enum hy_policy) == sizeof(int) && sizeof(enum hy_class) == sizeof(int) &&
                    sizeof(enum hy_dram_alloc) == sizeof(int) &&
-                   sizeof(enum hy_tristate) == sizeof(int),
+                   sizeof(enum hy_tristate) == sizeof(int) &&
+                   sizeof(enum hy_migrate) == sizeof(int),
                "enums are ints");
 
 const struct hy_opt_info *options_info(enum hy_opt_id id)

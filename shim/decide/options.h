@@ -10,6 +10,7 @@
 enum hy_policy { HY_POLICY_AUTO, HY_POLICY_DRAM, HY_POLICY_PM, HY_POLICY_FIRST_FIT, HY_POLICY_OFF };
 enum hy_pm_kind { HY_PM_AUTO, HY_PM_NONE, HY_PM_NODE, HY_PM_FILE, HY_PM_EMULATED };
 enum hy_dram_alloc { HY_DRAM_MEMKIND, HY_DRAM_NEXT };
+enum hy_migrate { HY_MIGRATE_AUTO, HY_MIGRATE_OFF, HY_MIGRATE_LAZY, HY_MIGRATE_EAGER };
 enum hy_tristate { HY_AUTO, HY_OFF, HY_ON };
 
 /* The most threads while the data are on PM. */
@@ -54,6 +55,7 @@ struct hy_settings {
     char profile_path[HY_PATH_MAX]; /* directories, ':' between them */
     char registry[HY_PATH_MAX];     /* "auto", "none" or a path */
     char stats[HY_PATH_MAX];        /* "0", "1" or a file (%p = pid) */
+    char trace[HY_PATH_MAX];        /* the same */
     struct hy_thread_spec threads;
     uint64_t interval;          /* ns between two looks of the control thread */
     char counters[HY_PATH_MAX]; /* "auto", ..., "replay:FILE" */
@@ -61,11 +63,15 @@ struct hy_settings {
     char record[HY_PATH_MAX];   /* "0", "1" or a file (%p = pid) */
     uint64_t class_period;      /* ns */
     double class_slowdown, class_writes, class_threads; /* struct class_rules */
-    uint64_t start;         /* resident bytes from which steering starts; 0: at once */
-    uint64_t mmap_min;      /* smallest program mmap that is steered */
-    enum hy_tristate sites; /* call-site accounting */
-    uint64_t site_min;      /* every allocation of at least this is unwound */
-    uint64_t site_sample;   /* mean bytes between unwound smaller ones */
+    uint64_t start; /* resident bytes from which steering starts; 0: at once */
+    enum hy_migrate migrate;
+    uint64_t migrate_interval; /* ns */
+    uint64_t migrate_rate;     /* bytes a second */
+    double migrate_core;       /* percent of one core */
+    uint64_t mmap_min;         /* smallest program mmap that is steered */
+    enum hy_tristate sites;    /* call-site accounting */
+    uint64_t site_min;         /* every allocation of at least this is unwound */
+    uint64_t site_sample;      /* mean bytes between unwound smaller ones */
     int verbose;
     bool strict;
     enum hy_source source[OPT_COUNT];

@@ -59,6 +59,19 @@ int options_check(const struct hy_settings *s, hy_diag_fn diag, void *ctx)
         if (s->sites == HY_ON)
             problems += check_idle(s, OPT_SITES, OPT_POLICY, diag, ctx);
     }
+    if (s->migrate == HY_MIGRATE_LAZY || s->migrate == HY_MIGRATE_EAGER) {
+        if (s->policy == HY_POLICY_OFF || s->policy == HY_POLICY_PM)
+            problems += check_idle(s, OPT_MIGRATE, OPT_POLICY, diag, ctx);
+        else if (s->dram_allocator == HY_DRAM_NEXT)
+            problems += check_idle(s, OPT_MIGRATE, OPT_DRAM_ALLOCATOR, diag, ctx);
+        else if (s->pm.kind == HY_PM_FILE)
+            problems += check_idle(s, OPT_MIGRATE, OPT_PM, diag, ctx);
+    }
+    if (s->migrate == HY_MIGRATE_OFF) {
+        problems += check_idle(s, OPT_MIGRATE_INTERVAL, OPT_MIGRATE, diag, ctx);
+        problems += check_idle(s, OPT_MIGRATE_RATE, OPT_MIGRATE, diag, ctx);
+        problems += check_idle(s, OPT_MIGRATE_CORE, OPT_MIGRATE, diag, ctx);
+    }
     if (strcmp(s->registry, "none") == 0)
         problems += check_idle(s, OPT_DRAM_SHARED, OPT_REGISTRY, diag, ctx);
     if (s->sites == HY_OFF) {

@@ -6,11 +6,18 @@
 #define REGRET_PERCENT   25 /* of what was moved: it goes to and fro */
 #define WORTHLESS_PASSES 2  /* in a row, before moves pause */
 #define LONGEST_PAUSE    64u
+#define MOST_SWAPPED     8u  /* of DRAM, in a pass, where it is not clear that it pays */
+#define FIRST_CLEAR      32u /* of DRAM, where it is clear, before any has paid */
+#define CAREFUL          3u  /* at first an eighth of that */
+#define TRUST            2u  /* at each pass that paid, four times as many */
 
 void pace_init(struct pace *p, const struct pace_limits *l)
 {
-    *p = (struct pace){
-        .limits = *l, .interval = l->interval_min, .move_ns = PACE_MOVE_NS, .next_pause = 1};
+    *p = (struct pace){.limits = *l,
+                       .interval = l->interval_min,
+                       .move_ns = PACE_MOVE_NS,
+                       .next_pause = 1,
+                       .caution = CAREFUL};
 }
 
 /* rate * elapsed, kept below what one longest interval may collect. */
@@ -25,11 +32,12 @@ static int64_t refill(int64_t room, uint64_t per_s, uint64_t elapsed, uint64_t l
 void pace_elapsed(struct pace *p, uint64_t elapsed, uint64_t spent)
 {
     const struct pace_limits *l = &p->limits;
+    /* First, as a look may well take longer than an interval. */
+    p->time_room -= (int64_t)HY_MIN(spent, (uint64_t)INT64_MAX / 4);
     /* What was saved up is spent in one burst: no more than of one interval. */
     p->byte_room = refill(p->byte_room, l->bytes_per_s, elapsed, p->interval);
     p->time_room =
         refill(p->time_room, (uint64_t)l->core_permille * 1000000u, elapsed, p->interval);
-    p->time_room -= (int64_t)HY_MIN(spent, (uint64_t)INT64_MAX / 4);
 }
 
 void pace_pass(struct pace *p, uint64_t pages, uint64_t changed)
@@ -50,6 +58,33 @@ uint64_t pace_moves(const struct pace *p)
                   (uint64_t)p->time_room / HY_MAX(p->move_ns, (uint64_t)1));
 }
 
+uint64_t pace_fill(const struct pace *p)
+{
+    return p->byte_room <= 0 ? 0 : (uint64_t)p->byte_room / HY_PAGE;
+}
+
+void pace_filled(struct pace *p, uint64_t pages)
+{
+    p->byte_room -= (int64_t)(pages * HY_PAGE);
+}
+
+uint64_t pace_swaps(const struct pace *p, uint64_t dram_pages)
+{
+    return (dram_pages / MOST_SWAPPED) >> p->caution;
+}
+
+uint64_t pace_clear(const struct pace *p, uint64_t dram_pages)
+{
+    return p->caution >= CAREFUL ? dram_pages / FIRST_CLEAR : UINT64_MAX;
+}
+
+void pace_wake(struct pace *p)
+{
+    p->pause = p->worthless = 0;
+    p->next_pause = 1;
+    p->interval = p->limits.interval_min;
+}
+
 void pace_moved(struct pace *p, uint64_t pages, uint64_t spent)
 {
     if (pages == 0)
@@ -67,8 +102,10 @@ void pace_result(struct pace *p, int64_t gained, uint64_t cost, uint64_t moved, 
     if (paid) {
         p->worthless = 0;
         p->next_pause = 1;
+        p->caution -= HY_MIN(p->caution, TRUST);
         return;
     }
+    p->caution = CAREFUL;
     if (++p->worthless < WORTHLESS_PASSES)
         return;
     /* After the pause one pass of moves tries again. */

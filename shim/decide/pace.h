@@ -22,6 +22,7 @@ struct pace {
     unsigned worthless; /* passes in a row whose moves did not pay */
     unsigned pause;     /* passes without moves still to come */
     unsigned next_pause;
+    unsigned caution; /* doubtful exchanges: 1/2^caution of what is right once they have paid */
 };
 
 /* 3 us a page until measured (paper 002, section 7.4). */
@@ -34,6 +35,15 @@ void pace_elapsed(struct pace *p, uint64_t elapsed, uint64_t spent);
 void pace_pass(struct pace *p, uint64_t pages, uint64_t changed);
 /* Pages that may be moved now; 0 in a pause. */
 uint64_t pace_moves(const struct pace *p);
+/* The same of free DRAM that is filled before anything is known: by the rate alone. */
+uint64_t pace_fill(const struct pace *p);
+void pace_filled(struct pace *p, uint64_t pages);
+/* Of these, in exchange for others that may be as good; of so many pages on DRAM. */
+uint64_t pace_swaps(const struct pace *p, uint64_t dram_pages);
+/* The same where one is clearly better: any, once exchanges have paid. */
+uint64_t pace_clear(const struct pace *p, uint64_t dram_pages);
+/* The program does something else than when the pause began. */
+void pace_wake(struct pace *p);
 /* Pages were moved (or tried), in so much time of ours. */
 void pace_moved(struct pace *p, uint64_t pages, uint64_t spent);
 /* What the moves of the last pass brought in this one, in time of the program's threads (the

@@ -69,6 +69,13 @@ static uint64_t free_dram(const struct place_machine *m)
     return sub_sat(m->dram_budget, used);
 }
 
+uint64_t placement_free(const struct place_machine *m, unsigned self)
+{
+    int rank = self < n_apps(m) ? rank_of(m->app[self].cls) : 0;
+
+    return sub_sat(free_dram(m), wishes_from_rank(m, rank + 1));
+}
+
 struct place_decision placement_decide(const struct place_machine *m, unsigned self, uint64_t bytes)
 {
     struct place_decision d = {.tier = HY_PM, .wish_bytes = 0};
@@ -76,7 +83,7 @@ struct place_decision placement_decide(const struct place_machine *m, unsigned s
 
     /* What a more sensitive program waits for is not free: otherwise the next
      * malloc of the program that gave it up would take it back. */
-    if (bytes <= sub_sat(free_dram(m), wishes_from_rank(m, rank + 1))) {
+    if (bytes <= placement_free(m, self)) {
         d.tier = HY_DRAM;
         return d;
     }
@@ -85,6 +92,16 @@ struct place_decision placement_decide(const struct place_machine *m, unsigned s
     if (rank > 0 && bytes <= sub_sat(held_by_cpu_bound(m), wishes_from_rank(m, rank)))
         d.wish_bytes = bytes;
     return d;
+}
+
+uint64_t placement_wish(const struct place_machine *m, unsigned self, uint64_t bytes)
+{
+    int rank = self < n_apps(m) ? rank_of(m->app[self].cls) : 0;
+
+    if (rank == 0)
+        return 0;
+    uint64_t others = sub_sat(wishes_from_rank(m, rank), m->app[self].wish_bytes);
+    return HY_MIN(bytes, sub_sat(held_by_cpu_bound(m), others));
 }
 
 uint64_t placement_asked_of(const struct place_machine *m, unsigned self)

@@ -35,6 +35,11 @@ struct place_decision {
  * nothing. Wishes of CPU-bound and unknown ones are not heard. */
 struct place_decision placement_decide(const struct place_machine *m, unsigned self,
                                        uint64_t bytes);
+/* DRAM that nobody holds and nobody more sensitive than app[self] wishes for. */
+uint64_t placement_free(const struct place_machine *m, unsigned self);
+/* How much of `bytes` that it would like app[self] may wish for: what CPU-bound ones hold, less
+ * what others of its rank and above wish for already. */
+uint64_t placement_wish(const struct place_machine *m, unsigned self, uint64_t bytes);
 /* DRAM bytes that app[self] is asked to give up now, the sum of others' wishes
  * shared among the CPU-bound holders in proportion to what they hold. */
 uint64_t placement_asked_of(const struct place_machine *m, unsigned self);

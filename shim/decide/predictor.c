@@ -54,8 +54,9 @@ unsigned heat_level(unsigned rounds_seen, unsigned rounds)
 
 unsigned heat_smooth(unsigned heat, unsigned level)
 {
-    /* Rounded towards the new one, so that a page that stays as it is gets there. */
-    return (heat + level + (level > heat)) / 2;
+    /* A quarter of the new one: a page that a sweep comes by at every fourth pass never looks hot.
+     * Rounded towards the new one, so that a page that stays as it is gets there. */
+    return (3 * heat + level + (level > heat ? 3 : 0)) / 4;
 }
 
 bool reuse_stable(uint32_t rounds_seen, unsigned rounds)

@@ -12,6 +12,10 @@
 #define PROFILE_MAX_SITES    1024
 #define PROFILE_MAX_FRAMES   8
 #define PROFILE_MAX_MESSAGES 8
+#define PROFILE_MAX_PHASES   32
+#define PROFILE_MAX_MODULES  64
+#define PROFILE_TEXT_CAP     96
+#define PROFILE_PATH_CAP     152
 #define BUILD_ID_MAX         20
 
 struct hy_frame {
@@ -23,9 +27,35 @@ struct profile_site {
     char name[32];                              /* section name after "site " */
     struct hy_frame frames[PROFILE_MAX_FRAMES]; /* leaf (caller of malloc) first */
     uint8_t n_frames;
+    uint8_t nth; /* of the large blocks that these frames have in use, from 0; 0: all but those
+                  * with a site of their own */
     bool has_tier;
     enum hy_tier tier;
     uint64_t count, bytes, live_bytes, min_size, max_size, reads, writes;
+};
+
+/* A stretch of the run in which the program kept its class. */
+struct profile_phase {
+    uint64_t start_ms;
+    enum hy_class cls;
+    double slowdown; /* 0 = not known */
+};
+
+/* [recorded] and [machine]: how the facts were found; for people and for merging. Texts are
+ * empty and numbers 0 when not known. */
+struct profile_source {
+    char method[PROFILE_TEXT_CAP];    /* where the counts came from */
+    char libhybrid[PROFILE_TEXT_CAP]; /* version */
+    char figures[PROFILE_TEXT_CAP];   /* name of the machine figures */
+    uint64_t dram_bytes, pm_bytes;    /* capacities */
+    uint32_t cpus;
+    uint32_t runs;            /* that were merged; 0 as 1 */
+    uint64_t windows, ms;     /* of counts, and their length in all */
+    double confidence;        /* of the class */
+    uint64_t reads, writes;   /* lines of the whole run, by the counters */
+    uint64_t samples, period; /* of accesses, for reads and writes of sites */
+    double known;             /* percent of the sampled lines that belong to a site, */
+    double mapped;            /* and to mappings of the program's own, which have none */
 };
 
 struct profile {
@@ -40,8 +70,14 @@ struct profile {
     double slowdown;     /* run time on PM / on DRAM, 0 = not known */
     int write_intensive; /* -1 not known, 0, 1 */
     uint64_t footprint;  /* bytes, 0 = not known */
-    /* [threads]: best number with the data on a tier (Algorithm 2), 0 = not known */
-    uint32_t threads[HY_TIERS];
+    /* The work behind the counts (struct work); -1 and 0 = not known. */
+    double exposure, foreseen, busy_threads;
+    /* [threads]: best number with the data on a tier (Algorithm 2), and the most that were
+     * seen; 0 = not known */
+    uint32_t threads[HY_TIERS], threads_seen;
+    struct profile_phase phases[PROFILE_MAX_PHASES];
+    unsigned n_phases;
+    struct profile_source source;
     /* options set by [options], key -> text; applied below the environment */
     struct {
         enum hy_opt_id id;
@@ -61,6 +97,13 @@ struct profile {
  * when they are applied. Needs about 8 KiB of stack. */
 int profile_parse(const char *text, size_t len, const char *name, struct profile *ret,
                   hy_diag_fn diag, void *ctx);
+
+/* [modules]: where the modules of the frames were. Read apart, as only tools want it. */
+struct profile_module {
+    uint8_t id[BUILD_ID_MAX];
+    char path[PROFILE_PATH_CAP];
+};
+unsigned profile_modules(const char *text, size_t len, struct profile_module *ret, unsigned cap);
 
 struct profile_subject { /* the program at hand */
     const char *exe_path;

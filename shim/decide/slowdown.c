@@ -19,6 +19,10 @@
 #define CPI_COMPUTE 0.5
 #define LINE        64.0
 #define STEPS       40
+/* Threads at PM beyond these do not make DRAM slower, and beside so many of them figures tell what
+ * is left of it: 10 threads, less the one that suffers (004 section V). */
+#define PM_QUEUE     9.0
+#define STEPS_INSIDE 16
 
 static double clamp(double v, double lo, double hi)
 {
@@ -37,10 +41,143 @@ static double service_ns(const struct medium_figures *m, double reads, double wr
     return reads * read_ns + writes * write_ns;
 }
 
+/* Share of the time for which threads find that others use a medium. Who asks is none of those
+ * before him (arrival theorem of closed queues); so one thread alone never waits for itself. */
+static double used_by_others(double used, double threads)
+{
+    return threads > 1 ? HY_MIN(used, 1) * (threads - 1) / threads : 0;
+}
+
 /* Latency of a medium in use, over that of an idle one. */
 static double queue_factor(double used)
 {
+    used = HY_MIN(used, FULL);
     return 1 + QUEUE * used / (1 - used);
+}
+
+static double stream_ns(const struct medium_figures *m)
+{
+    return m->stream_ns > 0 ? m->stream_ns : EXPOSED_STREAM * m->read_ns;
+}
+
+/* Wait for idle memory that these lines cost. Of the exposure, EXPOSED_STREAM for each line
+ * foreseen is the streams' part: how well prefetching hides it is the medium's. */
+static double stall_ns(const struct medium_figures *m, const struct work *k, double reads,
+                       double writes)
+{
+    double streams = HY_MIN(k->exposure, EXPOSED_STREAM * k->foreseen);
+
+    return reads *
+               (streams / EXPOSED_STREAM * stream_ns(m) + (k->exposure - streams) * m->read_ns) +
+           WRITE_EXPOSED * writes * m->write_ns;
+}
+
+/* What work asks of the media, in ns. */
+struct demand {
+    double compute, threads;
+    double stall[HY_TIERS];                 /* of all threads, idle memory */
+    double read[HY_TIERS], write[HY_TIERS]; /* service: the medium moves the lines */
+    double pending_read, pending_write;     /* thread time with a request at an idle PM */
+    double hold_read, hold_write, pm_yield; /* interference: see hindered() */
+};
+
+static double service(const struct demand *d, enum hy_tier t)
+{
+    return d->read[t] + d->write[t];
+}
+
+/* How much slower than alone; full: what is left of 100 beside a saturated neighbour. */
+static double loss(double left)
+{
+    return left > 0 && left < 100 ? 100 / left - 1 : 0;
+}
+
+static struct demand demand_of(const struct machine_figures *f, const struct work *k,
+                               const double reads[HY_TIERS], const double writes[HY_TIERS],
+                               double threads)
+{
+    const struct medium_figures *pm = &f->medium[HY_PM];
+    struct demand d = {.compute = k->compute_ns, .threads = threads};
+
+    for (int t = 0; t < HY_TIERS; t++) {
+        const struct medium_figures *m = &f->medium[t];
+        d.stall[t] = stall_ns(m, k, reads[t], writes[t]);
+        d.read[t] = service_ns(m, reads[t], 0, k->foreseen);
+        d.write[t] = service_ns(m, 0, writes[t], k->foreseen);
+    }
+    d.pending_read = HY_MAX(d.read[HY_PM], reads[HY_PM] * stream_ns(pm));
+    d.pending_write = HY_MAX(d.write[HY_PM], writes[HY_PM] * WRITE_EXPOSED * pm->write_ns);
+    d.hold_read = loss(f->dram_read_left) / (PM_QUEUE * PM_QUEUE);
+    d.hold_write = loss(f->dram_write_left) / (PM_QUEUE * PM_QUEUE);
+    d.pm_yield = loss(f->pm_left);
+    return d;
+}
+
+/* For which part of its requests a thread has those of the other direction under way. */
+static double beside(double own, double other)
+{
+    return own >= other ? own > 0 : own / other;
+}
+
+/* Threads of the others that have such requests at PM: Little's law. */
+static double others_at_pm(const struct demand *d, double pending, double t)
+{
+    double q = HY_MIN(pending / t, d->threads) * (d->threads - 1) / d->threads;
+
+    return clamp(q, 0, PM_QUEUE);
+}
+
+/* Thread time for which the threads are held up, DRAM being `slow` times slower; less the waiting
+ * for bandwidth. */
+static double thread_ns(const struct demand *d, double t, double slow, double yield)
+{
+    const double factor[HY_TIERS] = {slow, yield};
+    double sum = d->compute;
+
+    for (int m = 0; m < HY_TIERS; m++) {
+        double used = service(d, (enum hy_tier)m) * factor[m] / t;
+        sum += d->stall[m] * factor[m] * queue_factor(used_by_others(used, d->threads));
+    }
+    return sum;
+}
+
+/* DRAM beside the program's own traffic at PM, over DRAM alone: a request to PM holds its place in
+ * the controller for as long as PM takes, and the delay grows with the square of the threads
+ * that have one there (004 section V: 1 to 10 writers). */
+static double hindered(const struct demand *d, double t, double yield)
+{
+    double both = HY_MIN(service(d, HY_DRAM), service(d, HY_PM)), lo = 1, hi;
+
+    if (both <= 0 || d->threads <= 1 || d->hold_read + d->hold_write <= 0)
+        return 1;
+    hi = 1 + (d->hold_read + d->hold_write) * PM_QUEUE * PM_QUEUE;
+    /* The slower DRAM is, the less the threads wait at PM. */
+    for (int i = 0; i < STEPS_INSIDE; i++) {
+        double slow = (lo + hi) / 2;
+        double wait = service(d, HY_PM) * yield * d->threads - thread_ns(d, t, slow, yield);
+        double w = HY_MAX(wait, 0), r_pm = d->read[HY_PM], w_pm = d->write[HY_PM];
+        double r = others_at_pm(d, d->pending_read + beside(r_pm, w_pm) * w, t);
+        double v = others_at_pm(d, d->pending_write + beside(w_pm, r_pm) * w, t);
+        double found = 1 + beside(d->read[HY_DRAM], d->write[HY_DRAM]) * d->hold_read * r * r +
+                       beside(d->write[HY_DRAM], d->read[HY_DRAM]) * d->hold_write * v * v;
+        if (found > slow)
+            lo = slow;
+        else
+            hi = slow;
+    }
+    return (lo + hi) / 2;
+}
+
+/* The time that is needed if the media are used as in a run of `t`. */
+static double needed_ns(const struct demand *d, double t)
+{
+    double used = used_by_others(service(d, HY_DRAM) / t, d->threads);
+    double yield = service(d, HY_PM) > 0 ? 1 + d->pm_yield * used : 1;
+    double slow = hindered(d, t, yield);
+    double held = thread_ns(d, t, slow, yield) / d->threads;
+    double served = HY_MAX(service(d, HY_DRAM) * slow, service(d, HY_PM) * yield);
+
+    return HY_MAX(held, served);
 }
 
 struct work_time work_time(const struct machine_figures *f, const struct work *work,
@@ -48,25 +185,19 @@ struct work_time work_time(const struct machine_figures *f, const struct work *w
 {
     const double reads[HY_TIERS] = {work->reads * (1 - pm_reads), work->reads * pm_reads};
     const double writes[HY_TIERS] = {work->writes * (1 - pm_writes), work->writes * pm_writes};
-    double stall[HY_TIERS], service[HY_TIERS], lo, hi;
+    struct demand d = demand_of(f, work, reads, writes, threads);
     struct work_time r;
+    double lo, hi;
 
-    for (int t = 0; t < HY_TIERS; t++) {
-        const struct medium_figures *m = &f->medium[t];
-        stall[t] = work->exposure * reads[t] * m->read_ns + WRITE_EXPOSED * writes[t] * m->write_ns;
-        service[t] = service_ns(m, reads[t], writes[t], work->foreseen);
-    }
-    r.threads_ns = (work->compute_ns + stall[HY_DRAM] + stall[HY_PM]) / threads;
-    r.service_ns = HY_MAX(service[HY_DRAM], service[HY_PM]);
+    r.threads_ns = (d.compute + d.stall[HY_DRAM] + d.stall[HY_PM]) / threads;
+    r.service_ns = HY_MAX(service(&d, HY_DRAM), service(&d, HY_PM));
     /* The time depends on the use of the media and their use on the time: the more of one,
      * the less of the other, so there is one answer, between these. */
     lo = HY_MAX(r.threads_ns, r.service_ns);
-    hi = r.service_ns + 2 * r.threads_ns;
+    hi = lo > 0 ? needed_ns(&d, lo) : 0;
     for (int i = 0; i < STEPS && hi - lo > 1e-9 * hi; i++) {
-        double t = (lo + hi) / 2, want = work->compute_ns;
-        for (int m = 0; m < HY_TIERS; m++)
-            want += stall[m] * queue_factor(service[m] / t);
-        if (want / threads > t)
+        double t = (lo + hi) / 2;
+        if (needed_ns(&d, t) > t)
             lo = t;
         else
             hi = t;
@@ -108,31 +239,42 @@ static double guess_foreseen(double exposure)
     return clamp((EXPOSED_RANDOM - exposure) / (EXPOSED_RANDOM - EXPOSED_STREAM), 0, 1);
 }
 
-/* The share of a read's latency that was waited for, given the stall of all threads (< 0:
- * not known), `top` at most. *ret_explained: what of the stall is the memory's. */
+/* The exposure, given the stall of all threads (< 0: not known). *ret_explained: what of the
+ * stall is the memory's. */
 static double find_exposure(const struct machine_figures *f, const struct work *k, double stall,
                             bool loaded, double elapsed, double top, double *ret_explained)
 {
     const double pm[HY_TIERS] = {1 - k->pm_reads, k->pm_reads};
     const double pm_w[HY_TIERS] = {1 - k->pm_writes, k->pm_writes};
-    double full = 0, for_writes = 0, most = 1, exposure;
+    double full = 0, streams = 0, for_writes = 0, most = 1, exposure, rest;
 
     for (int t = 0; t < HY_TIERS; t++) {
         const struct medium_figures *m = &f->medium[t];
         double reads = k->reads * pm[t], writes = k->writes * pm_w[t];
-        double service = service_ns(m, reads, writes, k->foreseen);
-        double factor = loaded ? queue_factor(HY_MIN(service / elapsed, FULL)) : 1;
+        double used = service_ns(m, reads, writes, k->foreseen) / elapsed;
+        double factor = loaded ? queue_factor(used_by_others(used, k->threads)) : 1;
         full += reads * m->read_ns * factor;
+        streams += reads * k->foreseen * stream_ns(m) * factor;
         for_writes += WRITE_EXPOSED * writes * m->write_ns * factor;
         if (loaded)
-            most = HY_MIN(most, most_exposed(service / elapsed));
+            most = HY_MIN(most, most_exposed(used));
     }
     if (stall < 0)
         stall = HY_MIN(EXPOSED_RANDOM * full + for_writes, k->threads * elapsed);
-    exposure = full > 0 ? clamp((stall - for_writes) / full, 0, HY_MIN(most, top)) : 0;
-    /* The rest was waiting for bandwidth, if there was too little of it; else hits in the
-     * last-level cache, branches and the like, which do not change with the memory. */
-    *ret_explained = most < 1 ? stall : HY_MIN(stall, exposure * full + for_writes);
+    rest = HY_MAX(stall - for_writes, 0);
+    if (rest < streams)
+        exposure = EXPOSED_STREAM * k->foreseen * rest / streams;
+    else
+        exposure = full > 0 ? EXPOSED_STREAM * k->foreseen + (rest - streams) / full : 0;
+    if (exposure > HY_MIN(most, top)) {
+        exposure = HY_MIN(most, top);
+        rest = HY_MIN(exposure, EXPOSED_STREAM * k->foreseen) / EXPOSED_STREAM;
+        rest = k->foreseen > 0 ? rest / k->foreseen * streams : 0;
+        rest += HY_MAX(exposure - EXPOSED_STREAM * k->foreseen, 0) * full;
+    }
+    /* The rest was waiting for bandwidth, if there was too little of it; else caches, branches
+     * and the like, which do not change with the memory. */
+    *ret_explained = most < 1 ? stall : HY_MIN(stall, rest + for_writes);
     return exposure;
 }
 

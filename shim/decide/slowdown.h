@@ -5,9 +5,10 @@
  *
  * Time of n threads on one memory or two:
  *     (computing + sum over media of stall * (1 + Q * u / (1 - u))) / n
- * u being the medium's use, so always more than what the busier medium needs to move the
- * lines. The stall of a medium is
- *     exposure * lines read * read latency + WRITE_EXPOSED * lines written * write latency */
+ * u being the medium's use by the other threads, (n - 1) / n of all; and no less than what the
+ * busier medium needs to move the lines. The stall of a medium is
+ *     lines read * (share in streams * wait for a line of a stream + exposure of the others *
+ *     read latency) + WRITE_EXPOSED * lines written * write latency */
 #ifndef HYBRID_DECIDE_SLOWDOWN_H
 #define HYBRID_DECIDE_SLOWDOWN_H
 
@@ -15,9 +16,11 @@
 #include "decide/window.h"
 
 struct work {
-    double compute_ns;          /* of all threads */
-    double reads, writes;       /* lines */
-    double exposure;            /* part of the latency of a read that a thread waits, 0 to 1 */
+    double compute_ns;    /* of all threads */
+    double reads, writes; /* lines */
+    /* Part of the latency of a read that a thread waits, 0 to 1; for those foreseen a tenth
+     * stands, whatever the medium. */
+    double exposure;
     double foreseen;            /* share of the lines read in an order that can be foreseen */
     double threads;             /* running at a time, on average */
     double pm_reads, pm_writes; /* shares that were on PM */

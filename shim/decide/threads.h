@@ -28,11 +28,29 @@ unsigned threads_fewest(const double *time, unsigned n, double slack);
  * [1, max]. `max` when the demand or the bandwidth is not known (not > 0). */
 unsigned threads_knee(double bandwidth, double demand, unsigned max);
 
+/* A rate from windows of work and time that jitter (what is counted late in one is too much in
+ * the next): the mean over them, once it has come to rest within 3 %, the later the more single
+ * ones differ, at the latest after THREADS_MEAN_MOST. Zero bytes are a valid beginning. */
+#define THREADS_MEAN_MOST 16u
+
+struct threads_mean {
+    double work, time;
+    double means[3]; /* the last ones */
+    double lo, hi;   /* of single windows */
+    unsigned n;
+};
+
+/* true: *ret is the rate, and *m is empty again. */
+bool threads_mean_add(struct threads_mean *m, double work, double time, double *ret);
+
 /* A search for the fewest threads that progress as fast as any number does. It takes one
  * rate (work a second: higher is better) for each count that it asks for, at most
  * THREADS_PROBES of them, then rests, and begins anew when the rate at its choice has
- * changed for good. State is the caller's; zero bytes are not a valid one. */
+ * changed for good. A program that changes all the time would be searched all the time: each
+ * search is followed by a rest of at least THREADS_REST rates, twice as many after
+ * each further one. State is the caller's; zero bytes are not a valid one. */
 #define THREADS_PROBES 10u
+#define THREADS_REST   32u
 
 struct threads_search {
     unsigned max;         /* all that there are */
@@ -40,12 +58,17 @@ struct threads_search {
     unsigned worse, idle; /* below and above `best`: counts known not to be better */
     unsigned next;        /* to be measured now */
     unsigned probes;      /* used in this search */
-    unsigned off;         /* windows in a row in which a resting rate was off */
+    unsigned off;         /* rates in a row in which a resting rate was off */
+    unsigned rested;      /* rates since it rests */
+    unsigned rest;        /* how many it shall, at least */
     bool resting;
     double best_rate;
+    double max_rate; /* with `max` threads, as it was before the search; 0: not known */
 };
 
-void threads_search_begin(struct threads_search *s, unsigned first, unsigned max);
+void threads_search_begin(struct threads_search *s, unsigned first, unsigned max, double max_rate);
+/* The same for another phase of the same program: what was learnt of how long to rest stays. */
+void threads_search_again(struct threads_search *s, unsigned first, unsigned max, double max_rate);
 /* The rate measured with threads_search_count() threads; the count to use from now on. */
 unsigned threads_search_rate(struct threads_search *s, double rate);
 /* What to use now: the count under test, or the choice. */

@@ -9,6 +9,7 @@
 /* field, name in recordings, what. A line has 64 bytes. */
 #define WINDOW_FIELDS(X)                                                                           \
     X(elapsed_ns, "elapsed-ns", "length of the window")                                            \
+    X(end_ns, "end-ns", "clock at its end: monotonic, or the emulated machine's")                  \
     X(busy_ns, "busy-ns", "time in which threads computed or waited for memory, summed")           \
     X(threads, "threads", "how many there were")                                                   \
     X(instructions, "instructions", "")                                                            \
@@ -18,7 +19,7 @@
     X(writes, "writes", "lines written back, or store misses, which lead to as many")              \
     X(writes_pm, "writes-pm", "of these, to PM")                                                   \
     X(foreseen, "foreseen", "of the lines read, those that a prefetcher asked for")                \
-    X(stall_ns, "stall-ns", "threads waited for memory; if wait-ns is known, as long as if idle")  \
+    X(stall_ns, "stall-ns", "waited for memory, not for caches; as if idle if wait-ns is known")   \
     X(wait_ns, "wait-ns", "and longer, as it was busy")                                            \
     X(dram_bytes, "dram-bytes", "of the program's data on DRAM")                                   \
     X(pm_bytes, "pm-bytes", "on PM")                                                               \

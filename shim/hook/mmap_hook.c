@@ -4,6 +4,7 @@
  * one of the two would be missing. */
 #undef _FILE_OFFSET_BITS
 #include <stdarg.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 
 #include "runtime/runtime.h"
@@ -34,4 +35,14 @@ HY_EXPORT void *mremap(void *old, size_t old_len, size_t new_len, int flags, ...
         va_end(ap);
     }
     return runtime_mremap(old, old_len, new_len, flags, new_addr);
+}
+
+/* The kernel takes no more than one argument, a word. */
+HY_EXPORT int ioctl(int fd, unsigned long request, ...)
+{
+    va_list ap;
+    va_start(ap, request);
+    void *arg = va_arg(ap, void *);
+    va_end(ap);
+    return runtime_ioctl(fd, request, arg);
 }

@@ -15,7 +15,10 @@ HY_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void
                              void *arg)
 {
     runtime_before_thread();
-    return next_pthread_create()(thread, attr, start, arg);
+    int r = next_pthread_create()(thread, attr, start, arg);
+    if (r == 0)
+        threadcap_created();
+    return r;
 }
 
 HY_EXPORT int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
@@ -31,13 +34,14 @@ HY_EXPORT int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *s
 {
     threadcap_before_question();
     int r = next_cpu()->thread_get(thread, size, set);
-    if (r == 0 && pthread_equal(thread, pthread_self()))
-        threadcap_answer(0, set, size);
+    if (r == 0 && threadcap_active())
+        threadcap_answer(cpu_tid(thread), set, size);
     return r;
 }
 
 HY_EXPORT int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set)
 {
+    threadcap_before_set();
     int r = next_cpu()->set(pid, size, set);
     if (r == 0)
         threadcap_was_set(pid);
@@ -46,10 +50,10 @@ HY_EXPORT int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set)
 
 HY_EXPORT int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set)
 {
+    threadcap_before_set();
     int r = next_cpu()->thread_set(thread, size, set);
-    /* Of another thread nothing but its mask is known: it differs, so it is left alone. */
-    if (r == 0 && pthread_equal(thread, pthread_self()))
-        threadcap_was_set(0);
+    if (r == 0)
+        threadcap_was_set(cpu_tid(thread));
     return r;
 }
 

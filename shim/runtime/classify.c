@@ -9,30 +9,31 @@
 #include <string.h>
 
 #include "base/guard.h"
-#include "decide/recording.h"
+#include "runtime/figures.h"
 #include "runtime/internal.h"
+#include "runtime/record.h"
+#include "runtime/migrate.h"
+#include "runtime/observe.h"
+#include "runtime/threadsearch.h"
+#include "runtime/trace.h"
 #include "sys/emulator.h"
-#include "sys/env.h"
 #include "sys/log.h"
 #include "sys/os.h"
 #include "sys/usage.h"
 
 /* A class that is less sure than this moves no memory. */
-#define SURE         0.3
-#define RECORD_BYTES ((size_t)16 << 20) /* pages are taken as they fill */
-#define EMU_PRESET   "HYBRID_EMU_PRESET"
-#define PRESET       "pram" /* the emulated machine's own default */
-#define TECHNOLOGY   "optane"
+#define SURE 0.3
 
 static struct {
     enum { CLASSIFY_NOT_YET, CLASSIFY_ON, CLASSIFY_OFF } state;
     uint64_t last_ns, cost_ns;
     struct machine_figures figures;
     struct classifier classifier;
+    enum hy_class published; /* what the policy goes by */
     struct counters_info counters;
-    char *record; /* text */
-    size_t record_len;
-    uint32_t recorded;
+    struct tally tally;
+    struct window window; /* the last one, and its number */
+    uint64_t windows;
 } cl;
 
 /* For classify_get, which the thread at exit calls. */
@@ -44,65 +45,31 @@ static void tell(void *ctx, const char *message)
     log_warn("%s", message);
 }
 
-static void load_figures(void)
-{
-    const char *name = hy_config.set.machine;
-    const void *text;
-    size_t len;
-    int e;
-
-    if (strchr(name, '/')) {
-        e = os_map_file_ro(name, FIGURES_MAX_BYTES, &text, &len);
-        if (e == 0) {
-            e = figures_parse(text, len, name, &cl.figures, tell, NULL);
-            if (text)
-                os_unmap((void *)(uintptr_t)text, len);
-        } else {
-            log_warn("HYBRID_MACHINE=%s cannot be read (%s)", name, os_error_name(e));
-        }
-        if (e == 0)
-            return;
-    } else if (strcmp(name, "auto") != 0) {
-        if (figures_default(name, &cl.figures) == 0)
-            return;
-    }
-    name = emulator_open() ? env_get(EMU_PRESET) : TECHNOLOGY;
-    if (!name || figures_default(name, &cl.figures) < 0)
-        (void)figures_default(PRESET, &cl.figures);
-}
-
-static bool recording(void)
-{
-    return strcmp(hy_config.set.record, "0") != 0;
-}
-
 static bool needed(void)
 {
     bool asked = settings_class() == HY_CLASS_UNKNOWN && hy_config.set.policy == HY_POLICY_AUTO;
 
-    return recording() || (asked && strcmp(hy_config.set.counters, "off") != 0);
+    return record_wanted() ||
+           ((asked || threadsearch_possible() || migrate_wants_counters() || trace_wanted()) &&
+            strcmp(hy_config.set.counters, "off") != 0);
 }
 
 static void begin(void)
 {
     const struct hy_settings *s = &hy_config.set;
     struct class_rules rules = {s->class_slowdown, s->class_writes, s->class_threads};
-    void *m;
 
     cl.state = CLASSIFY_OFF;
     if (!needed())
         return;
-    load_figures();
+    cl.figures = *figures_here();
     classifier_init(&cl.classifier, &rules);
     if (counters_open(s->counters, tell, NULL) < 0)
         return;
     counters_describe(&cl.counters);
     log_info("counters: %s%s%s%s; figures of %s", cl.counters.what, cl.counters.why[0] ? " (" : "",
              cl.counters.why, cl.counters.why[0] ? ")" : "", cl.figures.name);
-    if (recording() && os_map_anon(RECORD_BYTES, &m) == 0) {
-        cl.record = m;
-        cl.record_len = recording_write_header(cl.counters.what, cl.record, RECORDING_LINE_CAP);
-    }
+    record_begin(cl.counters.what, &cl.figures, &rules);
     cl.last_ns = os_now_ns();
     cl.state = CLASSIFY_ON;
 }
@@ -114,34 +81,9 @@ uint64_t classify_period_ns(void)
     if (cl.state == CLASSIFY_OFF)
         return UINT64_MAX;
     /* Hints come slowly and mean little. */
-    if (cl.state == CLASSIFY_ON && cl.counters.source == COUNTERS_KERNEL && !cl.record)
+    if (cl.state == CLASSIFY_ON && cl.counters.source == COUNTERS_KERNEL && !record_wanted())
         return HY_MAX(period, hy_config.set.interval);
     return period;
-}
-
-static void write_record(void)
-{
-    char path[HY_PATH_MAX + 32];
-    const char *spec = hy_config.set.record;
-    int e;
-
-    report_expand_name(strcmp(spec, "1") == 0 ? "hybrid-%p.rec" : spec, path, sizeof(path));
-    e = os_write_file_atomic(path, cl.record, cl.record_len);
-    if (e)
-        log_warn("HYBRID_RECORD=%s cannot be written (%s)", path, os_error_name(e));
-}
-
-/* After 16, 32, 64 ... windows the file is written: somebody may kill us. */
-static void record(const struct window *w)
-{
-    if (!cl.record || RECORD_BYTES - cl.record_len < RECORDING_LINE_CAP)
-        return;
-    cl.record_len += recording_write_window(w, cl.record + cl.record_len, RECORDING_LINE_CAP);
-    cl.recorded++;
-    if (cl.recorded >= 16 && (cl.recorded & (cl.recorded - 1)) == 0)
-        write_record();
-    if (RECORD_BYTES - cl.record_len < RECORDING_LINE_CAP)
-        log_warn("HYBRID_RECORD: the recording is full after %u windows", cl.recorded);
 }
 
 static void publish(enum hy_class before)
@@ -151,8 +93,14 @@ static void publish(enum hy_class before)
     if (c->cls != before)
         log_info("the program seems to be %s (confidence %.2f): slowdown on PM %.2f",
                  hy_class_name(c->cls), c->confidence, c->slowdown);
-    if (settings_class() == HY_CLASS_UNKNOWN && !c->weak && c->confidence >= SURE)
-        policy_set_class(c->cls);
+    if (settings_class() != HY_CLASS_UNKNOWN || c->weak || c->confidence < SURE ||
+        c->cls == cl.published)
+        return;
+    cl.published = c->cls;
+    policy_set_class(c->cls);
+    /* What is allocated from here on, and what others are told, must not wait for a tick. */
+    observe_tell();
+    policy_tick();
 }
 
 static void one_window(void)
@@ -168,16 +116,20 @@ static void one_window(void)
     }
     policy_get(&v);
     if (cl.counters.source != COUNTERS_REPLAY) {
-        window_set(&w, WINDOW_threads, os_thread_count() - 1);
+        window_set(&w, WINDOW_threads, runtime_program_threads());
         window_set(&w, WINDOW_dram_bytes, v.used[HY_DRAM]);
         window_set(&w, WINDOW_pm_bytes, v.used[HY_PM]);
     }
-    record(&w);
     pthread_mutex_lock(&lock);
     classifier_feed(&cl.classifier, &cl.figures, &w);
+    tally_add(&cl.tally, &cl.figures, &w);
+    cl.window = w;
+    cl.windows++;
     counters_describe(&cl.counters);
     pthread_mutex_unlock(&lock);
+    record_window(&w, &cl.classifier.now);
     publish(before);
+    threadsearch_window(&w, &cl.classifier.now, &cl.figures);
 }
 
 void classify_tick(void)
@@ -188,9 +140,10 @@ void classify_tick(void)
         return;
     /* On the emulated machine each sleep is as long as a window in its time; of the real one
      * a tenth less will do. */
-    if (cl.state == CLASSIFY_NOT_YET)
+    if (cl.state == CLASSIFY_NOT_YET) {
         begin();
-    else if (emulator_open() || now - cl.last_ns >= classify_period_ns() / 10 * 9) {
+        record_counts_open();
+    } else if (emulator_open() || now - cl.last_ns >= classify_period_ns() / 10 * 9) {
         cl.last_ns = now;
         one_window();
     }
@@ -205,22 +158,35 @@ void classify_get(struct classify_view *ret)
     pthread_mutex_lock(&lock);
     ret->found = cl.classifier.now;
     ret->counters = cl.counters;
+    ret->tally = cl.tally;
     memcpy(ret->machine, cl.figures.name, sizeof(ret->machine));
     ret->cost_ns = cl.cost_ns;
-    ret->recorded = cl.recorded;
+    ret->recorded = record_windows();
     pthread_mutex_unlock(&lock);
+}
+
+bool classify_window(struct window *ret, uint64_t *ret_number)
+{
+    pthread_mutex_lock(&lock);
+    bool any = cl.windows > 0;
+    if (any) {
+        *ret = cl.window;
+        *ret_number = cl.windows;
+    }
+    pthread_mutex_unlock(&lock);
+    return any;
 }
 
 void classify_finish(void)
 {
-    if (cl.record && cl.recorded > 0)
-        write_record();
+    record_finish();
 }
 
 /* The child has no thread that counts; if it gets one, it begins anew. */
 void classify_child(void)
 {
     counters_after_fork_child();
+    record_child();
     memset(&cl, 0, sizeof(cl));
     cl.state = CLASSIFY_OFF;
     (void)pthread_mutex_init(&lock, NULL);

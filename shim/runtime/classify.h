@@ -5,11 +5,13 @@
 #define HYBRID_RUNTIME_CLASSIFY_H
 
 #include "decide/classifier.h"
+#include "decide/tally.h"
 #include "service/counters.h"
 
 struct classify_view {
     struct classification found;
     struct counters_info counters;
+    struct tally tally;
     char machine[FIGURES_NAME_CAP];
     uint64_t cost_ns; /* CPU time spent here */
     uint32_t recorded;
@@ -20,6 +22,8 @@ uint64_t classify_period_ns(void);
 /* A look, if a window is over. */
 void classify_tick(void);
 void classify_get(struct classify_view *ret);
+/* The last window of counts and its running number; false: there is none. Any thread. */
+bool classify_window(struct window *ret, uint64_t *ret_number);
 /* Write what was recorded; at the end. */
 void classify_finish(void);
 void classify_child(void);

@@ -10,7 +10,12 @@
 #include "base/guard.h"
 #include "runtime/classify.h"
 #include "runtime/internal.h"
+#include "runtime/migrate.h"
+#include "runtime/observe.h"
+#include "runtime/planned.h"
+#include "runtime/record.h"
 #include "runtime/threadcap.h"
+#include "runtime/trace.h"
 #include "service/heap/heap.h"
 #include "service/maps.h"
 #include "sys/emulator.h"
@@ -25,11 +30,12 @@
 #define MEASURE_PAGES ((size_t)128 << 10) /* looked at a tick at most */
 /* A process that engaged in its constructor gets the thread only when it has
  * lived so long or grown so large. */
-#define LATE_NS      1000000000ull
-#define LATE_BYTES   (16 * HY_MIB)
-#define FORK_WAIT_MS 1000
-#define GRACE_NS     2000000ull
-#define POKE_EVERY   16 /* slow allocations between two looks at the clock */
+#define LATE_NS       1000000000ull
+#define LATE_BYTES    (16 * HY_MIB)
+#define THREADS_BYTES (1 * HY_MIB) /* the same for one that makes threads */
+#define FORK_WAIT_MS  1000
+#define GRACE_NS      2000000ull
+#define POKE_EVERY    16 /* slow allocations between two looks at the clock */
 
 static uint8_t running;  /* this process has the thread */
 static uint8_t tried;    /* do not try again after a failure */
@@ -67,8 +73,11 @@ static void tick(void)
 {
     if (runtime_state() != HY_STEERING)
         return;
+    observe_tell();
     policy_tick();
+    planned_tick();
     threadcap_tick();
+    migrate_tick();
     keep_house();
     if (hy_config.set.dram_allocator == HY_DRAM_NEXT)
         steer_next_measure();
@@ -81,13 +90,14 @@ static bool sleep_a_tick(void)
     for (uint64_t left = hy_config.set.interval; left > 0 && runtime_state() == HY_STEERING;) {
         uint64_t part = HY_MIN(HY_MIN(left, LOOK_NS), classify_period_ns());
         if (emulator_open())
-            part = HY_MIN(left, emulator_sleep_ns(part, LOOK_NS));
+            part = emulator_sleep_ns(part, LOOK_NS); /* not in HY_MIN, which would sleep twice */
         else
             os_sleep_ns(part);
-        left -= part;
+        left -= HY_MIN(left, part);
         classify_tick();
+        trace_tick();
         while (os_main_ended()) {
-            if (os_thread_count() <= 2) /* the zombie of main, and this one */
+            if (os_thread_count() <= 2 + migrate_threads()) /* the zombie of main, and ours */
                 return false;
             os_sleep_ns(LAST_LOOK_NS);
         }
@@ -108,6 +118,8 @@ static void *control_main(void *unused)
         engage_now();
         __atomic_store_n(&loading, 0, __ATOMIC_SEQ_CST);
     }
+    if (record_wanted()) /* from the first moment on, not after a window */
+        classify_tick();
     while (runtime_state() == HY_STEERING && sleep_a_tick())
         tick();
     /* If no other thread is left, exit() runs in this one: as the program's. */
@@ -117,7 +129,7 @@ static void *control_main(void *unused)
     return NULL;
 }
 
-static bool start_thread(void)
+bool control_start_thread(void *(*fn)(void *), size_t stack)
 {
     pthread_attr_t attr;
     pthread_t thread;
@@ -129,8 +141,8 @@ static bool start_thread(void)
     if (pthread_sigmask(SIG_SETMASK, &all, &old) == 0) {
         if (pthread_attr_init(&attr) == 0) {
             pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-            pthread_attr_setstacksize(&attr, STACK_BYTES);
-            ok = next_pthread_create()(&thread, &attr, control_main, NULL) == 0;
+            pthread_attr_setstacksize(&attr, stack);
+            ok = next_pthread_create()(&thread, &attr, fn, NULL) == 0;
             pthread_attr_destroy(&attr);
         }
         pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -143,7 +155,7 @@ static void start_once(void)
 {
     if (__atomic_exchange_n(&tried, 1, __ATOMIC_ACQ_REL))
         return;
-    if (start_thread())
+    if (control_start_thread(control_main, STACK_BYTES))
         __atomic_store_n(&running, 1, __ATOMIC_RELEASE);
     else
         log_info("no thread can be started; limits are kept, but nothing is adapted");
@@ -163,9 +175,23 @@ void control_engage(void)
         runtime_go_passive("no thread can be started to load memkind");
 }
 
+unsigned runtime_program_threads(void)
+{
+    unsigned all = os_thread_count(), ours = control_running() + migrate_threads();
+    return all > ours ? all - ours : all;
+}
+
 bool control_running(void)
 {
     return __atomic_load_n(&running, __ATOMIC_ACQUIRE) != 0;
+}
+
+void control_begin(void)
+{
+    if (record_wanted() && runtime_state() == HY_STEERING) {
+        start_once();
+        record_await_counts();
+    }
 }
 
 void control_poke(void)
@@ -173,7 +199,8 @@ void control_poke(void)
     static uint32_t calls;
     if (HY_LIKELY(__atomic_load_n(&tried, __ATOMIC_RELAXED)) || hy_guarded())
         return;
-    if (policy_used() >= LATE_BYTES || strcmp(hy_config.set.record, "0") != 0) {
+    /* An emulated machine's second is a long time, and its programs are small. */
+    if (policy_used() >= LATE_BYTES || emulator_open() || record_wanted() || trace_wanted()) {
         start_once();
         return;
     }
@@ -188,8 +215,13 @@ void control_poke(void)
 
 void runtime_before_thread(void)
 {
-    if (runtime_state() == HY_WATCH)
+    enum hy_state state = runtime_state();
+    if (state == HY_WATCH)
         watch_look();
+    /* One with data and threads is worth a look, however young. */
+    else if (state == HY_STEERING && HY_UNLIKELY(!__atomic_load_n(&tried, __ATOMIC_RELAXED)) &&
+             !hy_guarded() && policy_used() >= THREADS_BYTES && threadcap_possible())
+        start_once();
 }
 
 /* A fork in the middle of loading memkind would leave the child half a loader:

@@ -11,7 +11,11 @@
 
 #include "base/guard.h"
 #include "runtime/classify.h"
+#include "runtime/migrate.h"
+#include "runtime/planned.h"
+#include "runtime/record.h"
 #include "runtime/threadcap.h"
+#include "runtime/trace.h"
 #include "service/heap/heap.h"
 #include "service/maps.h"
 #include "service/sites.h"
@@ -211,10 +215,18 @@ static int reserve(size_t bytes[HY_TIERS], void **ret_base)
     return -ENOMEM;
 }
 
+static int purge(enum hy_tier t, void *base, size_t bytes)
+{
+    int r = supply_purge(t, base, bytes);
+    if (r == 0)
+        migrate_discarded(base, bytes, t);
+    return r;
+}
+
 static const char *make_heaps(void)
 {
-    static const struct heap_host host = {supply_take, supply_purge, policy_charge,
-                                          policy_discharge};
+    static const struct heap_host host = {supply_take,      purge,       policy_charge,
+                                          policy_discharge, policy_room, supply_restore};
     const struct runtime_machine *m = &hy_machine;
     static char err[160];
     size_t bytes[HY_TIERS];
@@ -251,9 +263,8 @@ static void make_sites(void)
     const struct hy_settings *s = &hy_config.set;
     const struct profile *p = &hy_config.profile;
     bool steer = hy_config.have_profile && p->n_sites;
-    bool report = strcmp(s->stats, "0") != 0;
+    bool report = strcmp(s->stats, "0") != 0 || record_wants_sites();
     char err[160];
-    unsigned unmatched = 0;
 
     if (s->sites == HY_OFF || (s->sites == HY_AUTO && !steer && !report))
         return;
@@ -261,17 +272,11 @@ static void make_sites(void)
         log_warn("call sites are not known (%s); placing without them", err);
         return;
     }
-    if (steer) {
-        sites_steer(p->sites, p->n_sites, &unmatched);
-        if (unmatched)
-            log_info("profile: %u of %u call sites are of modules that are not loaded, or of "
-                     "another build",
-                     unmatched, p->n_sites);
-        for (unsigned i = 0; i < p->n_sites; i++)
-            sites_small |= p->sites[i].has_tier && p->sites[i].min_size < s->site_min;
-    }
+    if (steer)
+        sites_small = planned_begin();
     steer_enable_sites(s->site_min);
     heap_set_sample_interval((int64_t)s->site_sample);
+    record_prepare();
 }
 
 /* memkind's destructor runs before ours, and before threads that outlive main
@@ -319,6 +324,7 @@ void engage_now(void)
     runtime_set_ops(hy_config.set.dram_allocator == HY_DRAM_NEXT ? &steer_next_ops
                     : sites_small                                ? &steer_site_ops
                                                                  : &steer_ops);
+    threadcap_engaged();
     hy_guard_leave();
 }
 
@@ -354,6 +360,7 @@ void runtime_prepare(void)
     if (!env_is_secure()) {
         (void)settings_load();
         settings_echo();
+        trace_name();
         if (strcmp(hy_config.set.stats, "1") == 0)
             log_keep_stderr();
         if (hy_config.set.strict)
@@ -378,6 +385,7 @@ __attribute__((constructor)) static void begin(void)
             fork_install();
             if (hy_config.set.start == 0) {
                 engage_now();
+                control_begin();
             } else {
                 (void)runtime_change_state(HY_BOOT, HY_WATCH);
                 runtime_set_ops(&watch_ops);
@@ -392,6 +400,7 @@ __attribute__((destructor)) static void end(void)
     int saved = errno;
     if (!env_is_secure()) {
         classify_finish();
+        trace_finish();
         report_at_exit();
     }
     if (runtime_change_state(HY_STEERING, HY_ENDED))

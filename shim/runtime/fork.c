@@ -7,7 +7,10 @@
 #include "base/guard.h"
 #include "runtime/classify.h"
 #include "runtime/internal.h"
+#include "runtime/migrate.h"
+#include "runtime/planned.h"
 #include "runtime/threadcap.h"
+#include "runtime/trace.h"
 #include "service/heap/heap.h"
 #include "service/maps.h"
 #include "service/sites.h"
@@ -27,6 +30,7 @@ static void take_locks(void)
     sites_prefork();
     maps_prefork();
     heap_prefork();
+    migrate_prefork();
     policy_prefork();
     supply_prefork();
     hy_guard_enter();
@@ -39,9 +43,9 @@ static void release_locks(bool child)
         return;
     locked = false;
     hy_guard_leave();
-    if (child)
-        supply_postfork_child();
+    supply_postfork();
     policy_postfork(child);
+    migrate_postfork(child);
     heap_postfork();
     maps_postfork();
     sites_postfork();
@@ -71,6 +75,7 @@ static bool try_locks(void)
         sites_postfork();
         return false;
     }
+    migrate_prefork();
     policy_prefork();
     supply_prefork();
     hy_guard_enter();
@@ -105,7 +110,9 @@ static void child_begins(void)
     missed = false;
     control_postfork_child();
     threadcap_child();
+    planned_child();
     classify_child();
+    trace_child();
     log_drop_stderr();
 }
 

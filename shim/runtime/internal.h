@@ -98,12 +98,30 @@ void policy_account(enum hy_tier t, int64_t delta);
  * false: over the limit. */
 bool policy_set_dram_used(uint64_t bytes);
 uint64_t policy_used(void); /* charged to both tiers */
+/* What the limit leaves; the others' claims are not asked. */
+uint64_t policy_room(enum hy_tier t);
+/* Nobody is given the last so many bytes of the DRAM limit: they are kept for what comes. */
+void policy_keep_dram(uint64_t bytes);
+/* DRAM that this process may have in all, as things are: its limit, and what the others leave.
+ * Takes locks: not from malloc. */
+uint64_t policy_dram_share(void);
+/* This process would have so many bytes more on DRAM if others left them: its wish, until the
+ * next call. Programs that nobody hears (Algorithm 1) wish in vain. */
+void policy_want(uint64_t bytes);
 void policy_tick(void);
 /* What the counters say; the user's word and the profile's come before it. */
 void policy_set_class(enum hy_class cls);
-/* Tell the others which CPUs this process is confined to (none: not confined), and learn
- * which ones those that came before it are. */
-void policy_exchange_cpus(const struct hy_cpus *mine, struct hy_cpus *ret_taken);
+/* What the next tick tells the others: cap, confidence, slowdowns, moves, written pages.
+ * Class, bytes and threads are the policy's own. */
+void policy_tell(const struct registry_told *told);
+struct cpus_of_others {
+    struct hy_cpus all, elders; /* of all that are confined, and of those that came before us */
+    unsigned confined;          /* how many they are */
+};
+/* Tell the others which CPUs this process is confined to (none: not confined), and learn theirs. */
+void policy_exchange_cpus(const struct hy_cpus *mine, struct cpus_of_others *ret);
+/* Theirs, before this process takes part. false: there are no others. */
+bool policy_peek_cpus(struct cpus_of_others *ret);
 void policy_get(struct policy_view *ret);
 void policy_leave(void);
 void policy_prefork(void);
@@ -113,9 +131,16 @@ void policy_postfork(bool child);
 
 /* Start it to engage (WATCH -> ENGAGING); not from the constructor. */
 void control_engage(void);
+/* In the constructor, after engage_now: a program that is recorded has the thread from the
+ * start, and main begins when its counters are open. */
+void control_begin(void);
 /* From slow paths: starts the thread once the process is worth it. */
 void control_poke(void);
 bool control_running(void);
+/* A thread of ours: detached, all signals blocked, unseen by the hooks. */
+bool control_start_thread(void *(*fn)(void *), size_t stack);
+/* Threads of this process without ours; 0 unknown. */
+unsigned runtime_program_threads(void);
 void control_prefork(void);
 void control_postfork_parent(void);
 /* Loading is over and the heaps' fork handlers are there: let waiting forks go on,

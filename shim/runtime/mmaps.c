@@ -9,11 +9,13 @@
 
 #include "base/guard.h"
 #include "runtime/internal.h"
+#include "runtime/migrate.h"
 #include "service/heap/heap.h"
 #include "service/maps.h"
 #include "sys/emulator.h"
 #include "sys/log.h"
 #include "sys/os.h"
+#include "sys/track.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -72,6 +74,12 @@ static void place(void *p, size_t len, int prot)
     maps_add(p, len, t, charged);
 }
 
+static void forget(void *base, size_t len)
+{
+    maps_remove(base, len);
+    migrate_unmapped(base, len);
+}
+
 static bool active(void)
 {
     return runtime_state() == HY_STEERING && !hy_guarded();
@@ -85,7 +93,7 @@ void *runtime_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t of
     int saved = errno;
     if (active()) {
         if ((flags & MAP_FIXED) && !(flags & MAP_FIXED_NOREPLACE))
-            maps_remove(p, len);
+            forget(p, len);
         if (steerable(len, flags))
             place(p, len, prot);
     } else if (flags & MAP_ANONYMOUS) {
@@ -95,11 +103,24 @@ void *runtime_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t of
     return p;
 }
 
+/* A range has one userfaultfd: where ours watches the program's own has precedence. */
+int runtime_ioctl(int fd, unsigned long request, void *arg)
+{
+    void *base;
+    size_t bytes;
+    int r = next_map()->ioctl(fd, request, arg);
+    if (HY_LIKELY(r != -1 || errno != EBUSY || !os_track_wants(request, arg, &base, &bytes)) ||
+        !active())
+        return r;
+    migrate_unmapped(base, bytes);
+    return next_map()->ioctl(fd, request, arg);
+}
+
 int runtime_munmap(void *addr, size_t len)
 {
     /* Told before it happens: afterwards another thread may own the address. */
     if (maps_any() && !hy_guarded() && ((uintptr_t)addr & (HY_PAGE - 1)) == 0 && len)
-        maps_remove(addr, len);
+        forget(addr, len);
     return next_map()->munmap(addr, len);
 }
 
@@ -107,12 +128,14 @@ void *runtime_mremap(void *old, size_t old_len, size_t new_len, int flags, void 
 {
     enum hy_tier t;
     bool tracked = maps_any() && !hy_guarded() && maps_find(old, &t);
+    if (tracked) /* a part of it must not be watched when it moves */
+        migrate_unmapped(old, HY_MAX(old_len, (size_t)1));
     void *p = next_map()->mremap(old, old_len, new_len, flags, new_addr);
     if (p == MAP_FAILED)
         return p;
     int saved = errno;
     if ((flags & MREMAP_FIXED) && !hy_guarded())
-        maps_remove(p, new_len);
+        forget(p, new_len);
     if (tracked) {
         if (old_len)
             maps_remove(old, old_len);

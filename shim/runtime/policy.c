@@ -18,17 +18,19 @@ static struct {
     uint8_t cls;
     uint64_t limit[HY_TIERS];
     uint64_t used[HY_TIERS], peak[HY_TIERS], refused[HY_TIERS];
+    uint64_t kept; /* of the DRAM limit, for what a plan expects */
     uint64_t forced_bytes;
     uint64_t inherited; /* DRAM shared with the process that forked us */
     uint64_t claimed;   /* of the shared budget, >= used - inherited */
     uint64_t lease;     /* claims are made in steps of this */
     uint64_t shared;    /* the budget of all */
     uint64_t wish, asked;
-    uint32_t threads;
-    uint64_t unmet;        /* turned away for lack of shared DRAM, not yet wished for */
-    uint64_t wish_ns;      /* of the last addition to the wish */
-    uint64_t refused_ns;   /* by whatever: no new claim for RETRY_NS */
-    bool closed[HY_TIERS]; /* turned somebody away since it last had room */
+    struct registry_told told; /* under lock; what is not ours comes by policy_tell */
+    uint64_t wanted;           /* pages on PM that would come up, in bytes */
+    uint64_t unmet;            /* turned away for lack of shared DRAM, not yet wished for */
+    uint64_t wish_ns;          /* of the last addition to the wish */
+    uint64_t refused_ns;       /* by whatever: no new claim for RETRY_NS */
+    bool closed[HY_TIERS];     /* turned somebody away since it last had room */
     enum { REG_NOT_YET, REG_JOINED, REG_NONE } reg_state; /* written under lock */
     struct registry *reg;
     char reg_path[HY_PATH_MAX], reg_error[96];
@@ -129,10 +131,10 @@ static unsigned read_machine_locked(uint64_t max_age_ns)
     pol.self = pol.machine.n_apps;
     for (unsigned i = 0; i < pol.machine.n_apps; i++) {
         const struct registry_entry *e = &pol.view.entry[i];
-        pol.machine.app[i] = (struct place_app){.cls = e->cls,
+        pol.machine.app[i] = (struct place_app){.cls = e->told.cls,
                                                 .dram_bytes = e->dram_bytes,
-                                                .pm_bytes = e->pm_bytes,
-                                                .wish_bytes = e->wish_bytes};
+                                                .pm_bytes = e->told.pm_bytes,
+                                                .wish_bytes = e->told.wish_bytes};
         if (e->is_self)
             pol.self = i;
     }
@@ -141,8 +143,11 @@ static unsigned read_machine_locked(uint64_t max_age_ns)
 
 static void publish_locked(void)
 {
-    registry_publish(pol.reg, (enum hy_class)pol.cls, get(&pol.used[HY_PM]), get(&pol.wish),
-                     get(&pol.asked), pol.threads);
+    pol.told.cls = (enum hy_class)pol.cls;
+    pol.told.pm_bytes = get(&pol.used[HY_PM]);
+    pol.told.wish_bytes = get(&pol.wish);
+    pol.told.asked_bytes = get(&pol.asked);
+    registry_publish(pol.reg, &pol.told);
 }
 
 /* Algorithm 1 for `bytes` more DRAM. What others wish for is not free to us. The
@@ -176,6 +181,17 @@ static void wish_locked(void)
     put(&pol.wish, HY_MIN(get(&pol.wish) + d.wish_bytes, most));
     pol.wish_ns = os_now_ns();
     publish_locked();
+}
+
+/* Pages that would come up are wished for, however long they have been waiting. */
+static void want_locked(unsigned self)
+{
+    uint64_t wanted = HY_MIN(
+        get(&pol.wanted), pol.limit[HY_DRAM] - HY_MIN(get(&pol.used[HY_DRAM]), pol.limit[HY_DRAM]));
+    if (pol.policy != HY_POLICY_AUTO || wanted <= get(&pol.wish) || self >= pol.machine.n_apps)
+        return;
+    pol.machine.app[self].wish_bytes = 0; /* ours: it is made anew */
+    put(&pol.wish, HY_MAX(placement_wish(&pol.machine, self, wanted), get(&pol.wish)));
 }
 
 static bool claim_locked(uint64_t have, uint64_t need)
@@ -228,10 +244,52 @@ static void give_back_locked(void)
 
 /* --- what the heaps and mappings ask --------------------------------------------- */
 
+static uint64_t room_of(enum hy_tier t)
+{
+    uint64_t kept = t == HY_DRAM ? get(&pol.kept) : 0;
+    return pol.limit[t] - HY_MIN(kept, pol.limit[t]);
+}
+
+static void reopen(enum hy_tier t, uint64_t used)
+{
+    if (__atomic_load_n(&pol.closed[t], __ATOMIC_RELAXED) && used < room_of(t)) {
+        __atomic_store_n(&pol.closed[t], false, __ATOMIC_RELAXED);
+        heap_reopen(t);
+    }
+}
+
+uint64_t policy_room(enum hy_tier t)
+{
+    uint64_t used = get(&pol.used[t]);
+    return room_of(t) - HY_MIN(used, room_of(t));
+}
+
+void policy_keep_dram(uint64_t bytes)
+{
+    uint64_t before = __atomic_exchange_n(&pol.kept, bytes, __ATOMIC_RELAXED);
+    if (bytes < before)
+        reopen(HY_DRAM, get(&pol.used[HY_DRAM]));
+}
+
+uint64_t policy_dram_share(void)
+{
+    uint64_t share = pol.limit[HY_DRAM];
+    pthread_mutex_lock(&lock);
+    join_locked();
+    if (pol.reg_state == REG_JOINED) {
+        unsigned self = read_machine_locked(MACHINE_AGE_NS);
+        uint64_t claimed = pol.inherited + get(&pol.claimed);
+        uint64_t asked = HY_MIN(get(&pol.asked), claimed);
+        share = HY_MIN(share, claimed - asked + placement_free(&pol.machine, self));
+    }
+    pthread_mutex_unlock(&lock);
+    return share;
+}
+
 bool policy_charge(enum hy_tier t, size_t bytes, bool force)
 {
     uint64_t now = __atomic_add_fetch(&pol.used[t], bytes, __ATOMIC_RELAXED);
-    bool ok = now <= pol.limit[t];
+    bool ok = now <= room_of(t);
 
     if (t == HY_DRAM && ok)
         ok = !yielding();
@@ -267,10 +325,7 @@ void policy_discharge(enum hy_tier t, size_t bytes)
         give_back_locked();
         pthread_mutex_unlock(&lock);
     }
-    if (__atomic_load_n(&pol.closed[t], __ATOMIC_RELAXED) && less < pol.limit[t]) {
-        __atomic_store_n(&pol.closed[t], false, __ATOMIC_RELAXED);
-        heap_reopen(t);
-    }
+    reopen(t, less);
 }
 
 void policy_account(enum hy_tier t, int64_t delta)
@@ -309,6 +364,11 @@ static void set_favour(enum hy_tier t)
     }
 }
 
+void policy_want(uint64_t bytes)
+{
+    put(&pol.wanted, bytes);
+}
+
 void policy_tick(void)
 {
     bool joined;
@@ -316,14 +376,15 @@ void policy_tick(void)
     join_locked(); /* also without DRAM: the others shall see us */
     joined = pol.reg_state == REG_JOINED;
     if (joined) {
-        unsigned self = read_machine_locked(0), threads = os_thread_count();
-        pol.threads = threads > 1 ? threads - 1 : threads; /* not the one that asks */
-        if (!registry_joined(pol.reg))                     /* our slot was lost: take a new one */
+        unsigned self = read_machine_locked(0);
+        pol.told.threads = runtime_program_threads();
+        if (!registry_joined(pol.reg)) /* our slot was lost: take a new one */
             pol.reg_state = REG_NOT_YET;
         put(&pol.asked, placement_asked_of(&pol.machine, self));
         if (os_now_ns() - pol.wish_ns > WISH_HOLD_NS)
             put(&pol.wish, 0);
         wish_locked();
+        want_locked(self);
         give_back_locked();
         publish_locked();
     }
@@ -339,19 +400,75 @@ void policy_tick(void)
     }
 }
 
-void policy_exchange_cpus(const struct hy_cpus *mine, struct hy_cpus *ret_taken)
+void policy_tell(const struct registry_told *told)
 {
-    *ret_taken = (struct hy_cpus){{0}};
     pthread_mutex_lock(&lock);
+    uint32_t threads = pol.told.threads;
+    pol.told = *told;
+    pol.told.threads = threads;
+    pthread_mutex_unlock(&lock);
+}
+
+static void cpus_of_others_locked(struct cpus_of_others *ret)
+{
+    for (unsigned i = 0; i < pol.view.n; i++) {
+        const struct registry_entry *e = &pol.view.entry[i];
+        uint64_t any = 0;
+        if (e->is_self || e->pid == os_pid())
+            continue;
+        for (int k = 0; k < REGISTRY_CPU_WORDS; k++) {
+            any |= e->cpus[k];
+            ret->all.word[k] |= e->cpus[k];
+            /* Of two that chose the same, the younger number gives way: never both. */
+            ret->elders.word[k] |= e->pid < os_pid() ? e->cpus[k] : 0;
+        }
+        ret->confined += any != 0;
+    }
+}
+
+void policy_exchange_cpus(const struct hy_cpus *mine, struct cpus_of_others *ret)
+{
+    memset(ret, 0, sizeof(*ret));
+    pthread_mutex_lock(&lock);
+    if (cpus_count(mine) > 0)
+        join_locked();
     if (pol.reg_state == REG_JOINED) {
         registry_publish_cpus(pol.reg, mine->word);
         (void)read_machine_locked(MACHINE_AGE_NS);
-        /* Of two that chose the same, the younger number gives way: never both. */
-        for (unsigned i = 0; i < pol.view.n; i++)
-            for (int k = 0; pol.view.entry[i].pid < os_pid() && k < REGISTRY_CPU_WORDS; k++)
-                ret_taken->word[k] |= pol.view.entry[i].cpus[k];
+        cpus_of_others_locked(ret);
     }
     pthread_mutex_unlock(&lock);
+}
+
+static void registry_path(char *buf, size_t cap)
+{
+    const char *spec = hy_config.set.registry;
+    if (strcmp(spec, "auto") == 0)
+        registry_default_path(buf, cap);
+    else if (strcmp(spec, "none") != 0)
+        (void)snprintf(buf, cap, "%s", spec);
+}
+
+bool policy_peek_cpus(struct cpus_of_others *ret)
+{
+    char path[HY_PATH_MAX] = "";
+    struct registry *r;
+
+    memset(ret, 0, sizeof(*ret));
+    registry_path(path, sizeof(path));
+    if (!path[0] || !os_file_exists(path))
+        return false;
+    pthread_mutex_lock(&lock);
+    if (pol.reg_state == REG_JOINED) {
+        (void)read_machine_locked(MACHINE_AGE_NS);
+        cpus_of_others_locked(ret);
+    } else if (registry_open_readonly(path, &r) == 0) {
+        registry_read(r, &pol.view);
+        cpus_of_others_locked(ret);
+        registry_close(r);
+    }
+    pthread_mutex_unlock(&lock);
+    return ret->confined > 0;
 }
 
 /* --- life cycle ------------------------------------------------------------------------ */
@@ -366,10 +483,7 @@ void policy_init(const struct hy_settings *s, const struct runtime_machine *m)
     pol.lease = HY_MIN(HY_MAX(pol.shared / 64, (uint64_t)HEAP_GRANULE), 16 * HY_MIB);
     pol.lease &= ~(uint64_t)(HEAP_GRANULE - 1);
     pol.lease = 1ull << (63 - __builtin_clzll(pol.lease)); /* hy_align_up wants a power of two */
-    if (strcmp(s->registry, "auto") == 0)
-        registry_default_path(pol.reg_path, sizeof(pol.reg_path));
-    else if (strcmp(s->registry, "none") != 0)
-        (void)snprintf(pol.reg_path, sizeof(pol.reg_path), "%s", s->registry);
+    registry_path(pol.reg_path, sizeof(pol.reg_path));
 }
 
 void policy_get(struct policy_view *ret)
@@ -417,7 +531,9 @@ void policy_postfork(bool child)
         pol.inherited = get(&pol.used[HY_DRAM]);
         put(&pol.claimed, 0);
         put(&pol.wish, 0);
+        put(&pol.wanted, 0);
         put(&pol.asked, 0);
+        pol.told = (struct registry_told){.threads = 1};
         if (pol.reg)
             registry_after_fork_child(pol.reg);
         if (pol.reg_state == REG_JOINED)

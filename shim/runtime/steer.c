@@ -7,6 +7,7 @@
 
 #include "base/guard.h"
 #include "runtime/internal.h"
+#include "runtime/planned.h"
 #include "service/heap/heap.h"
 #include "service/sites.h"
 
@@ -30,16 +31,22 @@ static struct heap_want default_want(void)
 /* Ask the profile, count for the report. Not under the guard. */
 static void look_up_site(size_t n, struct heap_want *w)
 {
-    site_id id = sites_capture();
+    site_id id = w->weight > 1 ? sites_capture() : sites_nth(sites_capture(), n);
     w->site = id;
-    (void)sites_tier(id, &w->tier);
     sites_note_alloc(id, n, w->weight);
+    planned_alloc(id, n, w->weight, &w->tier);
+}
+
+static void forget(site_id id, size_t n, uint32_t weight)
+{
+    sites_note_free(id, n, weight);
+    planned_free(id);
 }
 
 static void *note_failed(void *p, const struct heap_want *w, size_t n)
 {
     if (!p && w->site)
-        sites_note_free(w->site, n, w->weight);
+        forget(w->site, n, w->weight);
     return p;
 }
 
@@ -106,7 +113,7 @@ static HY_COLD void free_slow(void *p)
     uint32_t weight;
     size_t size;
     if (site_from != SIZE_MAX && heap_site_of(p, &site, &weight, &size) && site)
-        sites_note_free(site, size, weight);
+        forget(site, size, weight);
     heap_free_slow(p);
 }
 
@@ -188,6 +195,7 @@ static bool resize_in_place(void *p, size_t n)
     if (tracked) {
         sites_note_free(site, old, weight);
         sites_note_alloc(site, n, weight);
+        planned_free(site);
     }
     return true;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Confinement to fewer CPUs. See threadcap.h. */
+ * Confinement to fewer CPUs, and what programs are told. See threadcap.h. */
 #include "runtime/threadcap.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,34 +15,44 @@
 #include "sys/os.h"
 
 #define OWN_MAX 1024 /* threads with an affinity of their own; beyond: found by their mask */
-/* Of its bytes on PM, in percent: capped from here on, and until below there. */
-#define CAP_FROM  50u
-#define CAP_UNTIL 35u
 /* Threads made while the others are confined inherit either mask: list them again. */
 #define ROUNDS 3
+/* States kept: to copy without a lock, and to know a mask again that was told before. */
+#define STATES 32u
 
-uint32_t hy_thread_cap; /* what questions are answered; 0: no cap */
+uint32_t hy_thread_active;
+uint64_t hy_threads_created;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* what follows, but `own` */
-/* What the process had at first; what questions are answered; what is in force, which is
- * one of the two: a program with no more threads than its cap need not be kept to it. */
-static struct hy_cpus base, choice, now;
-static bool have_base, ended;
+/* What the process had at first; what questions are answered; what is in force: a program
+ * with no more threads than its cap need not be kept to it, and one that tries a count out is
+ * kept to it but not told. */
+struct masks {
+    struct hy_cpus base, told, now;
+    unsigned cap; /* of `told`; 0: it is `base` */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* changes of what follows, but `own` */
+/* The current state is never written again before STATES - 1 others were. */
+static struct masks states[STATES];
+static uint32_t current;
+static bool have_base;
 static struct cpu_facts facts[HY_CPUS];
 static unsigned n_facts;
-static struct hy_cpus taken; /* by capped ones that were here before */
 static unsigned changes;
 static int32_t own[OWN_MAX]; /* tids, 0: free */
 
-/* How many threads the settings or the profile want with the data on PM; 0: no limit. */
-static unsigned wanted(void)
+static const struct masks *masks(void)
 {
-    const struct hy_thread_spec *s = &hy_config.set.threads;
-    if (s->off)
-        return 0;
-    if (s->count)
-        return s->count;
-    return hy_config.have_profile ? hy_config.profile.threads[HY_PM] : 0;
+    return &states[__atomic_load_n(&current, __ATOMIC_ACQUIRE) % STATES];
+}
+
+static void publish(const struct masks *m)
+{
+    states[(current + 1) % STATES] = *m;
+    __atomic_store_n(&current, current + 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&hy_thread_active,
+                     !cpus_equal(&m->told, &m->base) || !cpus_equal(&m->now, &m->base),
+                     __ATOMIC_RELEASE);
 }
 
 /* --- threads with an affinity of their own --------------------------------------- */
@@ -54,16 +65,20 @@ static bool is_own(int32_t tid)
     return false;
 }
 
-static void note_own(int32_t tid)
+static void change_own(int32_t from, int32_t to)
 {
-    if (is_own(tid))
-        return;
     for (unsigned i = 0; i < OWN_MAX; i++) {
-        int32_t none = 0;
-        if (__atomic_compare_exchange_n(&own[i], &none, tid, false, __ATOMIC_RELAXED,
+        int32_t has = from;
+        if (__atomic_compare_exchange_n(&own[i], &has, to, false, __ATOMIC_RELAXED,
                                         __ATOMIC_RELAXED))
             return;
     }
+}
+
+static void note_own(int32_t tid)
+{
+    if (!is_own(tid))
+        change_own(0, tid);
 }
 
 /* Numbers come again: forget threads that are gone. */
@@ -84,6 +99,16 @@ static bool has_mask(const struct hy_cpus *mask)
     return cpu_get(0, &has) == 0 && cpus_equal(&has, mask);
 }
 
+/* Programs may ask about, and set, threads of other processes: those are none of ours. */
+static bool is_ours(pid_t tid)
+{
+    char path[48];
+    if (tid == 0)
+        return true;
+    (void)snprintf(path, sizeof(path), "/proc/self/task/%d", (int)tid);
+    return os_file_exists(path);
+}
+
 /* --- all threads of the process ---------------------------------------------------- */
 
 struct round {
@@ -99,7 +124,8 @@ static void confine_one(void *ctx, const char *name)
     int tid = atoi(name);
     if (tid <= 0 || is_own(tid) || cpu_get(tid, &has) < 0 || !cpus_equal(&has, r->from))
         return;
-    if (cpu_set(tid, r->to) == 0)
+    /* By 0 the emulated machine knows the calling thread before it has begun. */
+    if (cpu_set(tid == os_gettid() ? 0 : tid, r->to) == 0)
         r->moved++;
 }
 
@@ -127,162 +153,157 @@ static void learn_cpus(void)
     n_facts = cpu_facts_read("/sys", seen_from, facts);
 }
 
-/* Under the lock. count 0: no cap; `confine`: keep the threads to it as well. */
-static void apply(unsigned count, bool confine)
+static bool learn_base(void)
 {
-    struct hy_cpus to;
-
-    if (!have_base) {
-        if (cpu_get(0, &base) < 0)
-            return; /* refused (seccomp): nothing is capped */
-        now = choice = base;
-        have_base = true;
-    }
-    choice = base;
-    if (count > 0 && count < cpus_count(&base)) {
-        learn_cpus();
-        choice = cpus_choose(&base, &taken, facts, n_facts,
-                             cpus_turn(&base, (uint32_t)os_pid(), count), count);
-    }
-    to = confine ? choice : base;
-    count = cpus_equal(&choice, &base) ? 0 : cpus_count(&choice);
-    if (!cpus_equal(&to, &now)) {
-        forget_dead();
-        confine_all(&now, &to);
-        now = to;
-        changes++;
-    }
-    if (__atomic_exchange_n(&hy_thread_cap, count, __ATOMIC_ACQ_REL) == count)
-        return;
-    if (count)
-        log_info("threads: at most %u at a time, as most data are on PM", count);
-    else
-        log_info("threads: all CPUs again");
-}
-
-static void change_to(unsigned count, bool confine)
-{
-    pthread_mutex_lock(&lock);
-    if (!ended || count == 0)
-        apply(count, confine && count > 0);
-    pthread_mutex_unlock(&lock);
-}
-
-/* --- when ------------------------------------------------------------------------------ */
-
-/* Before anything is allocated: will most of it be on PM? */
-static bool will_be_on_pm(void)
-{
-    const struct hy_settings *s = &hy_config.set;
-    uint64_t footprint = hy_config.have_profile ? hy_config.profile.footprint : 0;
-    uint64_t dram;
-
-    if (s->pm.kind == HY_PM_NONE || s->policy == HY_POLICY_OFF || s->policy == HY_POLICY_DRAM)
-        return false;
-    if (s->pm.kind == HY_PM_AUTO && topology_single_node("/sys"))
-        return false;
-    if (s->policy == HY_POLICY_PM)
+    struct masks m = {.cap = 0};
+    if (have_base)
         return true;
-    dram = s->dram.is_percent ? (s->dram.value ? UINT64_MAX : 0) : s->dram.value;
-    return dram == 0 || (footprint > 0 && dram < footprint / 2);
+    /* The main thread's: the calling one may have been made with an affinity. */
+    if (cpu_get(os_pid(), &m.base) < 0 && cpu_get(0, &m.base) < 0)
+        return false; /* refused (seccomp): nothing is capped */
+    m.now = m.told = m.base;
+    publish(&m);
+    have_base = true;
+    return true;
 }
 
-void threadcap_begin(void)
+bool threadcap_base(struct hy_cpus *ret)
 {
-    unsigned count = wanted();
-    /* The threads to come inherit it; whether there are so many is seen later. */
-    if (count > 0 && will_be_on_pm())
-        change_to(count, true);
-}
-
-void threadcap_tick(void)
-{
-    static const struct hy_cpus none;
-    struct policy_view v;
-    struct hy_cpus others;
-    uint64_t all;
-    unsigned count = wanted();
-
-    if (count == 0)
-        return;
-    policy_get(&v);
-    all = v.used[HY_DRAM] + v.used[HY_PM];
-    if (all < hy_config.set.start || all == 0)
-        return; /* too little to tell: as it is */
-    policy_exchange_cpus(threadcap_active() && cpus_equal(&now, &choice) ? &now : &none, &others);
+    bool ok;
     pthread_mutex_lock(&lock);
-    taken = others;
+    ok = learn_base();
+    if (ok)
+        *ret = masks()->base;
     pthread_mutex_unlock(&lock);
-    if (v.used[HY_PM] / (all / 100 + 1) >= (threadcap_active() ? CAP_UNTIL : CAP_FROM))
-        change_to(count, os_thread_count() > count + 1); /* less this one */
-    else
-        change_to(0, false);
+    return ok;
 }
 
-void threadcap_end(void)
+static struct hy_cpus choose(const struct hy_cpus *base, const struct hy_cpus *taken,
+                             unsigned count)
 {
-    if (threadcap_active())
-        change_to(0, false);
-    ended = true;
+    if (count == 0 || count >= cpus_count(base))
+        return *base;
+    learn_cpus();
+    return cpus_choose(base, taken, facts, n_facts, cpus_turn(base, (uint32_t)os_pid(), count),
+                       count);
 }
 
-void threadcap_child(void)
+void threadcap_hold(unsigned told, unsigned held, const struct hy_cpus *taken, const char *why)
+{
+    struct masks m, was;
+
+    pthread_mutex_lock(&lock);
+    if (!learn_base()) {
+        pthread_mutex_unlock(&lock);
+        return;
+    }
+    m = was = *masks();
+    m.told = choose(&m.base, taken, told);
+    m.now = held == told ? m.told : choose(&m.base, taken, held);
+    m.cap = cpus_equal(&m.told, &m.base) ? 0 : cpus_count(&m.told);
+    if (m.cap == was.cap)
+        why = NULL; /* other CPUs, as many; or a count that is only tried */
+    if (!cpus_equal(&m.now, &was.now)) {
+        forget_dead();
+        publish(&m); /* first, so that what a thread asks meanwhile is right */
+        confine_all(&was.now, &m.now);
+        changes++;
+    } else if (!cpus_equal(&m.told, &was.told)) {
+        publish(&m);
+    }
+    pthread_mutex_unlock(&lock);
+    if (why && m.cap)
+        log_info("threads: at most %u at a time, %s", m.cap, why);
+    else if (why)
+        log_info("threads: %s", why);
+}
+
+void threadcap_told(struct hy_cpus *ret)
+{
+    const struct masks *m = masks();
+    *ret = m->cap ? m->told : (struct hy_cpus){{0}};
+}
+
+void threadcap_forget(void)
 {
     pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
     lock = fresh; /* may have been held in the parent */
+    memset(own, 0, sizeof(own));
+    hy_threads_created = 0;
     if (!threadcap_active())
         return;
-    if (has_mask(&now))
-        (void)cpu_set(0, &base);
-    now = choice = base;
-    __atomic_store_n(&hy_thread_cap, 0, __ATOMIC_RELEASE);
+    struct masks m = *masks();
+    if (has_mask(&m.now))
+        (void)cpu_set(0, &m.base);
+    m.now = m.told = m.base;
+    m.cap = 0;
+    publish(&m);
 }
 
-void threadcap_get(struct threadcap_view *ret)
+void threadcap_count(struct threadcap_view *ret)
 {
-    *ret = (struct threadcap_view){
-        .cap = __atomic_load_n(&hy_thread_cap, __ATOMIC_ACQUIRE),
-        .base = have_base ? cpus_count(&base) : 0,
-        .times = changes,
-    };
+    const struct masks *m = masks();
+    ret->cap = m->cap;
+    ret->base = have_base ? cpus_count(&m->base) : 0;
+    ret->held = have_base && !cpus_equal(&m->now, &m->base) ? cpus_count(&m->now) : 0;
+    ret->times = changes;
+    ret->created = __atomic_load_n(&hy_threads_created, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < OWN_MAX; i++)
         ret->left_alone += __atomic_load_n(&own[i], __ATOMIC_RELAXED) != 0;
 }
 
 /* --- for the hooks ---------------------------------------------------------------------- */
 
-void threadcap_before_question(void)
-{
-    if (HY_UNLIKELY(runtime_state() == HY_BOOT))
-        runtime_prepare();
-}
-
 long threadcap_online(long real)
 {
-    long cap = (long)__atomic_load_n(&hy_thread_cap, __ATOMIC_ACQUIRE);
-    if (HY_LIKELY(cap == 0) || real <= cap || is_own(os_gettid()))
+    long cap;
+    if (HY_LIKELY(!threadcap_active()))
+        return real;
+    cap = (long)masks()->cap;
+    if (cap == 0 || real <= cap || is_own(os_gettid()))
         return real;
     return cap;
 }
 
 void threadcap_answer(pid_t tid, void *mask, size_t bytes)
 {
-    if (HY_LIKELY(!threadcap_active()) || is_own(tid ? tid : os_gettid()))
-        return;
+    const struct masks *m = masks();
     struct hy_cpus has = {{0}};
+
+    if (HY_LIKELY(!threadcap_active()) || is_own(tid ? tid : os_gettid()) || !is_ours(tid))
+        return;
     memcpy(&has, mask, HY_MIN(bytes, sizeof(has)));
-    if (cpus_equal(&has, &base))
-        memcpy(mask, &choice, HY_MIN(bytes, sizeof(choice)));
+    /* One with all CPUs while the others are held has been given them by the program. */
+    if (cpus_equal(&has, &m->now))
+        memcpy(mask, &m->told, HY_MIN(bytes, sizeof(m->told)));
+}
+
+/* A program that puts back what it was told, now or before, asks for nothing; nor does one that
+ * goes back to all CPUs when nothing is capped. All CPUs while there is a cap is a wish. */
+static bool puts_back(const struct hy_cpus *mask)
+{
+    const struct masks *m = masks();
+
+    if (cpus_equal(mask, &m->base))
+        return have_base && !threadcap_active();
+    for (unsigned i = 0; i < STATES; i++)
+        if (states[i].cap && cpus_equal(mask, &states[i].told))
+            return true;
+    return false;
 }
 
 void threadcap_was_set(pid_t tid)
 {
     struct hy_cpus has;
+
+    if (!is_ours(tid))
+        return;
     if (tid == 0)
         tid = os_gettid();
-    /* A program that puts back what it was told asks for nothing. */
-    if (threadcap_active() && cpu_get(tid, &has) == 0 && cpus_equal(&has, &choice)) {
-        (void)cpu_set(tid, &now);
+    if (cpu_get(tid, &has) == 0 && puts_back(&has)) {
+        change_own(tid, 0);
+        if (!cpus_equal(&has, &masks()->now))
+            (void)cpu_set(tid, &masks()->now);
         return;
     }
     note_own(tid);
@@ -290,14 +311,15 @@ void threadcap_was_set(pid_t tid)
 
 bool threadcap_open(void)
 {
+    const struct masks *m = masks();
     /* The mask decides, not the thread's number: one that was made by a pinned thread, or is
      * a child of vfork, has a mask of the user's as well. */
-    return HY_UNLIKELY(threadcap_active()) && has_mask(&now) && !cpus_equal(&now, &base) &&
-           cpu_set(0, &base) == 0;
+    return HY_UNLIKELY(threadcap_active()) && !cpus_equal(&m->now, &m->base) && has_mask(&m->now) &&
+           cpu_set(0, &m->base) == 0;
 }
 
 void threadcap_close(bool opened)
 {
     if (opened)
-        (void)cpu_set(0, &now);
+        (void)cpu_set(0, &masks()->now);
 }

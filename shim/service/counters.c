@@ -10,6 +10,7 @@
 #include "decide/recording.h"
 #include "service/counters_papi.h"
 #include "sys/dl.h"
+#include "sys/emulator.h"
 #include "sys/os.h"
 #include "sys/usage.h"
 
@@ -194,6 +195,7 @@ static void kernel_window(struct window *w)
     (void)os_usage(&usage);
     busy = usage.cpu_ns - now.usage.cpu_ns;
     window_set(w, WINDOW_elapsed_ns, t - now.now_ns);
+    window_set(w, WINDOW_end_ns, t);
     window_set(w, WINDOW_busy_ns, busy - HY_MIN(busy, own - now.own_cpu_ns));
     window_set(w, WINDOW_faults, usage.faults - now.usage.faults);
     window_set(w, WINDOW_grown_bytes, rss > now.rss ? rss - now.rss : 0);
@@ -236,6 +238,10 @@ static void from_events(struct window *w, const struct papi_values *c)
     if (has(c, PAPI_COUNT_COMPUTE_NS) && has(c, PAPI_COUNT_STALL_NS) && has(c, PAPI_COUNT_WAIT_NS))
         window_set(w, WINDOW_busy_ns,
                    v[PAPI_COUNT_COMPUTE_NS] + v[PAPI_COUNT_STALL_NS] + v[PAPI_COUNT_WAIT_NS]);
+    /* Who waits for a cache waits as long with the data elsewhere. */
+    if (has(c, PAPI_COUNT_STALL_NS) && has(c, PAPI_COUNT_CACHE_NS))
+        window_set(w, WINDOW_stall_ns,
+                   v[PAPI_COUNT_STALL_NS] - HY_MIN(v[PAPI_COUNT_CACHE_NS], v[PAPI_COUNT_STALL_NS]));
     /* Cycles of stall in the same share of the time as of all cycles. */
     if (has(c, PAPI_COUNT_STALL_CYCLES) && has(c, PAPI_COUNT_CYCLES) && v[PAPI_COUNT_CYCLES] > 0) {
         double share = (double)v[PAPI_COUNT_STALL_CYCLES] / (double)v[PAPI_COUNT_CYCLES];
@@ -259,6 +265,8 @@ static void papi_window(struct window *w)
         c.value[i] = values.value[i] > now.papi.value[i] ? values.value[i] - now.papi.value[i] : 0;
     now.papi = values;
     from_events(w, &c);
+    if (now.info.source == COUNTERS_SOFTWARE && emulator_open())
+        window_set(w, WINDOW_end_ns, emulator_now_ns());
     if (papi_counted_pct() < 100)
         window_set(w, WINDOW_counted_pct, papi_counted_pct());
 }

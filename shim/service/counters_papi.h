@@ -9,8 +9,19 @@
 #define PAPI_COUNTS(X)                                                                             \
     X(INSTRUCTIONS)                                                                                \
     X(CYCLES)                                                                                      \
-    X(READS) X(READS_DRAM) X(READS_PM) X(WRITES) X(WRITES_DRAM) X(WRITES_PM) X(STALL_CYCLES)       \
-        X(STALL_NS) X(WAIT_NS) X(FORESEEN) X(ELAPSED_NS) X(COMPUTE_NS)
+    X(READS)                                                                                       \
+    X(READS_DRAM)                                                                                  \
+    X(READS_PM)                                                                                    \
+    X(WRITES)                                                                                      \
+    X(WRITES_DRAM)                                                                                 \
+    X(WRITES_PM)                                                                                   \
+    X(STALL_CYCLES)                                                                                \
+    X(STALL_NS)                                                                                    \
+    X(CACHE_NS)                                                                                    \
+    X(WAIT_NS)                                                                                     \
+    X(FORESEEN)                                                                                    \
+    X(ELAPSED_NS)                                                                                  \
+    X(COMPUTE_NS)
 
 enum papi_count {
 #define PAPI_X(name) PAPI_COUNT_##name,

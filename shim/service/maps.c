@@ -6,7 +6,8 @@
 
 #include "sys/os.h"
 
-#define SLICE_PAGES ((size_t)16384) /* looked at under one hold of the lock */
+#define WORTH_WATCHING 16 /* not a reservation of which little is used: records cost memory */
+#define SLICE_PAGES    ((size_t)16384) /* looked at under one hold of the lock */
 
 struct range {
     uintptr_t base;
@@ -15,6 +16,7 @@ struct range {
     size_t scanned; /* bytes measured in the pass under way */
     uint64_t seen;  /* of them in memory */
     enum hy_tier tier;
+    bool told;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -105,7 +107,7 @@ static bool cut(unsigned at, uintptr_t from, uintptr_t to)
         return true;
     }
     if (from > r->base && to < end) { /* a hole: two ranges */
-        struct range right = {.base = to, .len = end - to, .tier = r->tier};
+        struct range right = {.base = to, .len = end - to, .tier = r->tier, .told = r->told};
         right.charged = HY_MIN(r->charged, (uint64_t)right.len);
         r->charged -= right.charged;
         r->len = from - r->base;
@@ -153,6 +155,19 @@ void maps_add(void *base, size_t len, enum hy_tier t, uint64_t charged)
     pthread_mutex_unlock(&lock);
 }
 
+void maps_tell_new(void (*fn)(void *base, size_t len, enum hy_tier t))
+{
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; i < n_ranges; i++) {
+        struct range *r = &table[i];
+        if (r->told || r->charged < r->len / WORTH_WATCHING)
+            continue;
+        r->told = true;
+        fn((void *)r->base, r->len, r->tier);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 bool maps_find(const void *p, enum hy_tier *ret)
 {
     if (!maps_any())
@@ -184,7 +199,7 @@ void maps_totals(enum hy_tier t, unsigned *ret_ranges, uint64_t *ret_bytes, uint
 }
 
 /* One slice of the range at the cursor; pages looked at, 0 when there is none. */
-static size_t measure_slice(size_t max_pages)
+static size_t measure_slice(size_t max_pages, bool *ret_whole)
 {
     size_t done = 0;
     pthread_mutex_lock(&lock);
@@ -205,6 +220,7 @@ static size_t measure_slice(size_t max_pages)
             set_charged(r, r->seen);
             restart_scan(r);
             cursor = r->base + r->len;
+            *ret_whole = true;
         }
         done = HY_MAX(pages, (size_t)1);
     }
@@ -216,12 +232,12 @@ void maps_measure(size_t max_pages)
 {
     unsigned ranges = n_ranges; /* at most once around */
     while (max_pages && ranges) {
-        uintptr_t before = cursor;
-        size_t n = measure_slice(max_pages);
+        bool whole = false; /* not by the cursor: with one range it ends where it began */
+        size_t n = measure_slice(max_pages, &whole);
         if (n == 0)
             return;
         max_pages -= HY_MIN(n, max_pages);
-        ranges -= cursor != before;
+        ranges -= whole;
     }
 }
 

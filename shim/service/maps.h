@@ -19,6 +19,9 @@ void maps_remove(void *base, size_t len);
 /* Tier of the range that holds p; false when it is none of ours. */
 bool maps_find(const void *p, enum hy_tier *ret);
 bool maps_any(void);
+/* Calls fn, under the lock, once for each range that is worth watching: at least a 16th of it is
+ * charged. A range that fills later is told then. */
+void maps_tell_new(void (*fn)(void *base, size_t len, enum hy_tier t));
 void maps_totals(enum hy_tier t, unsigned *ret_ranges, uint64_t *ret_bytes, uint64_t *ret_charged);
 /* Charge by what is in memory: looks at up to max_pages pages, goes on next time. */
 void maps_measure(size_t max_pages);

@@ -131,6 +131,8 @@ int migrate(const struct migrator *m, void *base, size_t bytes, enum hy_tier to,
     int r = -ENODEV;
     if (((uintptr_t)base | bytes) % HY_PAGE || pages == 0 || pages > MIGRATE_PAGES)
         return -EINVAL;
+    if (m->way == MIGRATE_FILE)
+        return -EOPNOTSUPP;
     struct migrate_result result = {0};
     if (m->way == MIGRATE_NUMA && m->nodes[to] != 0)
         r = migrate_numa(m->nodes[to], base, (unsigned)pages, &result);

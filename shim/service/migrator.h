@@ -8,8 +8,9 @@
 
 enum migrate_way {
     MIGRATE_NONE,
-    MIGRATE_NUMA,    /* the kernel's move_pages */
-    MIGRATE_EMULATED /* the emulated machine's; without one, in the books only */
+    MIGRATE_NUMA,     /* the kernel's move_pages */
+    MIGRATE_EMULATED, /* the emulated machine's; without one, in the books only */
+    MIGRATE_FILE      /* pages in use stay where they are (docs/pages.md says why) */
 };
 
 struct migrator {
@@ -34,7 +35,8 @@ struct migrate_result {
 };
 
 /* Move the pages of a range (whole pages, at most MIGRATE_PAGES). 0, or -errno when nothing
- * could be tried: -ENODEV no way or no node of that tier, -EPERM, -ENOSYS. */
+ * could be tried: -ENODEV no way or no node of that tier, -EOPNOTSUPP pages of files, -EPERM
+ * and -ENOSYS what the kernel (or a filter of system calls) says. */
 int migrate(const struct migrator *m, void *base, size_t bytes, enum hy_tier to,
             struct migrate_result *ret);
 

@@ -14,6 +14,23 @@
 #include "sys/os.h"
 
 #define MAX_THREADS (1u << 22)
+#define MAX_RATIO   1000000u /* a thousand times slower: nothing is */
+
+/* The fields of registry_told: in the slot, in the struct, the most that is believed. The
+ * class is one more. */
+#define TOLD_FIELDS(X)                                                                             \
+    X(threads, threads, MAX_THREADS)                                                               \
+    X(cap, cap, MAX_THREADS)                                                                       \
+    X(confidence, confidence, 1000u)                                                               \
+    X(slowdown, slowdown, MAX_RATIO)                                                               \
+    X(placed_slowdown, placed_slowdown, MAX_RATIO)                                                 \
+    X(pm, pm_bytes, REGISTRY_MAX_BYTES)                                                            \
+    X(wish, wish_bytes, REGISTRY_MAX_BYTES)                                                        \
+    X(asked, asked_bytes, REGISTRY_MAX_BYTES)                                                      \
+    X(promoted, promoted_bytes, REGISTRY_MAX_BYTES)                                                \
+    X(demoted, demoted_bytes, REGISTRY_MAX_BYTES)                                                  \
+    X(written, written_bytes, REGISTRY_MAX_BYTES)                                                  \
+    X(tracked, tracked_bytes, REGISTRY_MAX_BYTES)
 
 enum { SLOT_NONE = -1, SLOT_JOINING = -2 };
 
@@ -135,7 +152,7 @@ static void settle_budget(struct registry *r, int own)
 
 void registry_default_path(char *buf, size_t cap)
 {
-    snprintf(buf, cap, "/dev/shm/libhybrid-%u", os_uid());
+    snprintf(buf, cap, "/dev/shm/libhybrid-%u.%u", os_uid(), REGISTRY_VERSION);
 }
 
 static struct registry *take_from_pool(struct reg_file *f, bool readonly)
@@ -247,6 +264,16 @@ static HY_COLD void program_name(uint64_t ret_name[2])
     memcpy(ret_name, comm, HY_MIN(strcspn(comm, "\n"), 2 * sizeof(uint64_t) - 1));
 }
 
+/* The owner writes; what is beyond belief is cut here, so that nobody else drops it. */
+static void tell(struct reg_slot *s, const struct registry_told *told)
+{
+    REG_STORE(&s->cls, (uint32_t)told->cls);
+#define TELL(field, name, most) REG_STORE(&s->field, HY_MIN(told->name, most));
+    TOLD_FIELDS(TELL)
+#undef TELL
+    REG_STORE(&s->heartbeat_ns, os_now_ns());
+}
+
 /* All that a slot tells, while it is CLAIMING and nobody reads it. */
 static void fill_slot(struct registry *r, struct reg_slot *s, enum hy_class cls)
 {
@@ -256,12 +283,7 @@ static void fill_slot(struct registry *r, struct reg_slot *s, enum hy_class cls)
     program_name(name);
     REG_STORE(&s->dram, tag);
     REG_STORE(&r->tag, tag);
-    REG_STORE(&s->pm, 0);
-    REG_STORE(&s->wish, 0);
-    REG_STORE(&s->asked, 0);
-    REG_STORE(&s->heartbeat_ns, os_now_ns());
-    REG_STORE(&s->cls, (uint32_t)cls);
-    REG_STORE(&s->threads, 1);
+    tell(s, &(struct registry_told){.cls = cls, .threads = 1});
     for (int i = 0; i < REGISTRY_CPU_WORDS; i++)
         REG_STORE(&s->cpus[i], 0);
     REG_STORE(&s->name[0], name[0]);
@@ -397,19 +419,12 @@ void registry_return_dram(struct registry *r, uint64_t bytes)
 
 /* --- telling and reading ------------------------------------------------ */
 
-void registry_publish(struct registry *r, enum hy_class cls, uint64_t pm_bytes, uint64_t wish_bytes,
-                      uint64_t asked_bytes, uint32_t threads)
+void registry_publish(struct registry *r, const struct registry_told *told)
 {
     struct reg_slot *s = own_slot(r);
 
-    if (s == NULL)
-        return;
-    REG_STORE(&s->cls, (uint32_t)cls);
-    REG_STORE(&s->pm, HY_MIN(pm_bytes, REGISTRY_MAX_BYTES));
-    REG_STORE(&s->wish, HY_MIN(wish_bytes, REGISTRY_MAX_BYTES));
-    REG_STORE(&s->asked, HY_MIN(asked_bytes, REGISTRY_MAX_BYTES));
-    REG_STORE(&s->threads, threads);
-    REG_STORE(&s->heartbeat_ns, os_now_ns());
+    if (s != NULL)
+        tell(s, told);
 }
 
 void registry_publish_cpus(struct registry *r, const uint64_t cpus[REGISTRY_CPU_WORDS])
@@ -420,10 +435,17 @@ void registry_publish_cpus(struct registry *r, const uint64_t cpus[REGISTRY_CPU_
         REG_STORE(&s->cpus[i], cpus[i]);
 }
 
-static uint64_t believed_bytes(const uint64_t *p)
+static void believed_told(const struct reg_slot *s, struct registry_told *ret)
 {
-    uint64_t bytes = REG_LOAD(p);
-    return bytes <= REGISTRY_MAX_BYTES ? bytes : 0;
+    uint32_t cls = REG_LOAD(&s->cls);
+
+    ret->cls = cls < HY_CLASS_MAX ? (enum hy_class)cls : HY_CLASS_UNKNOWN;
+#define BELIEVE(field, name, most)                                                                 \
+    ret->name = REG_LOAD(&s->field);                                                               \
+    if (ret->name > (most))                                                                        \
+        ret->name = 0;
+    TOLD_FIELDS(BELIEVE)
+#undef BELIEVE
 }
 
 /* A name goes to terminals and into JSON: printable ASCII only. */
@@ -449,17 +471,12 @@ static bool read_slot(struct registry *r, int i, uint64_t budget, struct registr
     if (reg_state(w) == REG_FREE || (!is_self && !held_by_living(r, i, &freed)) ||
         reg_state(w) != REG_LIVE)
         return false;
-    uint32_t cls = REG_LOAD(&s->cls);
     uint64_t heartbeat = REG_LOAD(&s->heartbeat_ns), now = os_now_ns();
     e->pid = reg_pid(w);
     e->is_self = is_self;
-    e->cls = cls < HY_CLASS_MAX ? (enum hy_class)cls : HY_CLASS_UNKNOWN;
     e->dram_bytes = believed_dram(s, budget);
-    e->pm_bytes = believed_bytes(&s->pm);
-    e->wish_bytes = believed_bytes(&s->wish);
-    e->asked_bytes = believed_bytes(&s->asked);
+    believed_told(s, &e->told);
     e->heartbeat_ns = HY_MIN(heartbeat, now);
-    e->threads = HY_MIN(REG_LOAD(&s->threads), MAX_THREADS);
     for (int k = 0; k < REGISTRY_CPU_WORDS; k++)
         e->cpus[k] = REG_LOAD(&s->cpus[k]);
     believed_name(s, e->name);

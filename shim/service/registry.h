@@ -11,8 +11,8 @@
 #include "base/types.h"
 
 #define REGISTRY_SLOTS   256
-#define REGISTRY_VERSION 1u
-#define REGISTRY_BYTES   ((size_t)4096 + (size_t)128 * REGISTRY_SLOTS) /* of the file */
+#define REGISTRY_VERSION 2u
+#define REGISTRY_BYTES   ((size_t)4096 + (size_t)256 * REGISTRY_SLOTS) /* of the file */
 /* CPUs beyond are not told of. */
 #define REGISTRY_CPU_WORDS 6
 /* Nobody has more; a larger budget is taken as this. */
@@ -20,14 +20,27 @@
 
 struct registry; /* opaque; one per process, in memory of ours */
 
+/* What a participant tells of itself, besides the DRAM that it claims. Ratios are in
+ * thousandths, 0: not known. */
+struct registry_told {
+    enum hy_class cls;
+    uint32_t threads;
+    uint32_t cap;             /* threads at a time, 0: not capped */
+    uint32_t confidence;      /* in the class, at most 1000 */
+    uint32_t slowdown;        /* predicted time with all data on PM, over all on DRAM */
+    uint32_t placed_slowdown; /* the same, as the data lie now */
+    uint64_t pm_bytes, wish_bytes, asked_bytes;
+    uint64_t promoted_bytes, demoted_bytes; /* moved to DRAM, to PM, since it began */
+    uint64_t written_bytes, tracked_bytes;  /* pages that the last look saw written, of all */
+};
+
 /* What is told of a participant (a copy, checked). */
 struct registry_entry {
     int32_t pid;
     bool is_self;
-    enum hy_class cls;
-    uint64_t dram_bytes, pm_bytes, wish_bytes, asked_bytes;
+    uint64_t dram_bytes;
     uint64_t heartbeat_ns; /* CLOCK_MONOTONIC of the last update */
-    uint32_t threads;
+    struct registry_told told;
     uint64_t cpus[REGISTRY_CPU_WORDS]; /* that it is confined to by us; all 0: not confined */
     char name[16];
 };
@@ -38,7 +51,8 @@ struct registry_view {
     struct registry_entry entry[REGISTRY_SLOTS];
 };
 
-/* Default path for this user ("/dev/shm/libhybrid-UID"). */
+/* Default path for this user ("/dev/shm/libhybrid-UID.VERSION": other versions of the library
+ * have a file of their own, so none finds one that it cannot use). */
 void registry_default_path(char *buf, size_t cap);
 /* Open or create (mode 0600). `dram_budget`: shared budget in bytes, used when
  * no participant lives, at the opening and again at the joining; otherwise the
@@ -70,8 +84,7 @@ bool registry_joined(const struct registry *r);
 int registry_claim_dram(struct registry *r, uint64_t bytes);
 void registry_return_dram(struct registry *r, uint64_t bytes);
 /* Publish the rest of what we tell; also renews the heartbeat. */
-void registry_publish(struct registry *r, enum hy_class cls, uint64_t pm_bytes, uint64_t wish_bytes,
-                      uint64_t asked_bytes, uint32_t threads);
+void registry_publish(struct registry *r, const struct registry_told *told);
 /* The CPUs that this process is confined to, so that others leave them to it. */
 void registry_publish_cpus(struct registry *r, const uint64_t cpus[REGISTRY_CPU_WORDS]);
 /* A checked copy of all living participants; reclaims dead ones on the way

@@ -8,8 +8,8 @@
 
 _Static_assert(sizeof(struct reg_header) == HY_PAGE, "layout is part of REGISTRY_VERSION");
 _Static_assert(offsetof(struct reg_header, budget) == 64, "layout is part of REGISTRY_VERSION");
-_Static_assert(sizeof(struct reg_slot) == 128, "layout is part of REGISTRY_VERSION");
-_Static_assert(offsetof(struct reg_slot, name) == 56, "layout is part of REGISTRY_VERSION");
+_Static_assert(sizeof(struct reg_slot) == 256, "layout is part of REGISTRY_VERSION");
+_Static_assert(offsetof(struct reg_slot, name) == 104, "layout is part of REGISTRY_VERSION");
 _Static_assert(sizeof(struct reg_file) == REGISTRY_BYTES, "the contract tells the size");
 _Static_assert(__GCC_ATOMIC_LLONG_LOCK_FREE == 2, "a lock would die with its holder");
 

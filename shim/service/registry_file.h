@@ -43,11 +43,12 @@ struct reg_slot {
     uint64_t word; /* state and identity of the owner */
     uint64_t dram; /* tag << 48 | bytes; each owner has another tag, so that a late
                     * thread of a former owner cannot change it */
-    uint64_t pm, wish, asked, heartbeat_ns;
-    uint32_t cls, threads;
+    uint64_t heartbeat_ns;
+    uint64_t pm, wish, asked, promoted, demoted, written, tracked;
+    uint32_t cls, threads, cap, confidence, slowdown, placed_slowdown;
     uint64_t name[2];
     uint64_t cpus[REGISTRY_CPU_WORDS]; /* confined to these; all 0: not confined */
-    uint64_t reserved[1];
+    uint64_t reserved[11];
 };
 
 struct reg_file {

@@ -31,7 +31,14 @@ struct sampler_source {
                 struct page_seen *seen);
     int (*next_round)(void); /* after all looks of one */
     int (*drain)(sampler_access_fn fn);
+    /* Which pages are in memory. NULL: all. */
+    int (*present)(void *base, uint32_t pages, struct page_set *ret);
+    /* Does it still work? (The program may have closed its descriptor.) NULL: always. */
+    bool (*alive)(void);
 };
+
+/* `present` by the page tables of the kernel. */
+int sampler_present(void *base, uint32_t pages, struct page_set *ret);
 
 extern const struct sampler_source sampler_scan, sampler_soft_dirty;
 /* Samples of accesses that the emulated machine takes, one in SAMPLER_PERIOD lines. */
@@ -51,11 +58,16 @@ void sampler_close(void);
 /* Name of the source of writes and of reads; NULL: there is none. */
 const char *sampler_source_name(bool writes);
 
-/* A whole mapping of private memory, all of it on one tier. -ENOSPC: too many; -EBUSY and others:
- * the source cannot watch it. */
-int sampler_add(void *base, size_t bytes, enum hy_tier tier);
-/* Unmapped or no longer ours. What is left of a range begins with a new history. */
+/* A whole mapping of private memory, all of it on one tier, its home: what is given back and
+ * touched again comes there. `grows`: more memory may come right behind it (heaps), which then
+ * joins. -ENOSPC: too many; -EBUSY and others: the source cannot watch it. */
+int sampler_add(void *base, size_t bytes, enum hy_tier home, bool grows);
+/* Unmapped or no longer ours. What is left of a range keeps its history. */
 void sampler_remove(void *base, size_t bytes);
+/* Given back to the system: not in memory, at home when it comes again. */
+void sampler_discard(void *base, size_t bytes);
+/* Pages that are on DRAM by what is known, less those whose home it is. */
+int64_t sampler_extra_dram(void);
 
 /* Blocks of all ranges. */
 uint64_t sampler_blocks(void);
@@ -74,12 +86,29 @@ unsigned sampler_moves(const struct move_limits *l, uint64_t visits, struct page
                        unsigned cap, uint64_t *ret_regret);
 /* Pages were moved, or refused to (then `to` is where they still are). */
 void sampler_moved(void *base, size_t bytes, enum hy_tier to, bool moved);
-/* Pages of the ranges, by tier and score band. */
-void sampler_totals(uint64_t ret_pages[HY_TIERS][BANDS]);
+/* Pages of the ranges, by tier and score band, of those that may move; all by tier. */
+void sampler_totals(uint64_t ret_pages[HY_TIERS][BANDS], uint64_t ret_on[HY_TIERS]);
+/* Pages of PM that would be on DRAM if there were room. */
+uint64_t sampler_wanted(void);
+
+/* A part of the footprint; of a sample of its pages: */
+struct sampler_bin {
+    uintptr_t base;
+    uint64_t pages;     /* in all */
+    uint32_t looked;    /* of them in the sample, */
+    uint32_t on_pm;     /* on PM, */
+    uint32_t heat;      /* sum of heats, 0 to HEAT_MAX each */
+    uint32_t writes;    /* sum of passes of write domain, 0 to 8 each */
+    uint32_t predicted; /* predicted to be written */
+};
+/* The footprint in bins of equal size, in the order of addresses; how many. */
+unsigned sampler_bins(struct sampler_bin *bins, unsigned cap);
 
 /* Around fork. A child has the histories but watches nothing until sampler_reopen. */
 void sampler_prefork(void);
 void sampler_postfork(void);
 int sampler_reopen(void);
+/* False: a source has lost its descriptor; sampler_reopen may help. */
+bool sampler_alive(void);
 
 #endif

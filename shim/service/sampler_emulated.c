@@ -22,4 +22,5 @@ const struct sampler_source sampler_emulated = {
     .open = open_ring,
     .close = emulator_samples_close,
     .drain = drain,
+    .present = sampler_present,
 };

@@ -116,6 +116,24 @@ static int clear(void)
     return os_track_clear(&track);
 }
 
+int sampler_present(void *base, uint32_t pages, struct page_set *ret)
+{
+    uint8_t in[HISTORY_BLOCK];
+    int r = os_pages_present(base, pages, in);
+    if (r != 0)
+        return r;
+    *ret = (struct page_set){{0}};
+    for (uint32_t i = 0; i < pages; i++)
+        if (in[i] & 1)
+            page_set_add(ret, i);
+    return 0;
+}
+
+static bool alive(void)
+{
+    return os_track_alive(&track);
+}
+
 const struct sampler_source sampler_scan = {
     .name = "pagemap-scan",
     .writes = true,
@@ -125,6 +143,8 @@ const struct sampler_source sampler_scan = {
     .remove = drop,
     .watch = watch_scan,
     .look = look_scan,
+    .present = sampler_present,
+    .alive = alive,
 };
 
 const struct sampler_source sampler_soft_dirty = {
@@ -134,4 +154,6 @@ const struct sampler_source sampler_soft_dirty = {
     .close = close_track,
     .look = look_soft_dirty,
     .next_round = clear,
+    .present = sampler_present,
+    .alive = alive,
 };

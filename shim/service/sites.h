@@ -16,30 +16,45 @@
 typedef uint16_t site_id; /* 0 = other / not known */
 
 struct site_info {
-    uint64_t id_hash; /* stable across runs */
-    unsigned n_frames;
+    uint64_t id_hash;       /* stable across runs */
+    unsigned n_frames, nth; /* nth: sites_nth */
     struct hy_frame frames[SITE_FRAMES];
     uint64_t count, bytes, live_count, live_bytes; /* weighted by sampling */
-    enum hy_tier tier;                             /* asked by the profile */
+    uint64_t peak_bytes;                           /* most live bytes at a time */
+    uint64_t min_size, max_size;
+    enum hy_tier tier; /* asked by the profile or the plan */
     bool has_tier;
 };
 
 /* Checks that stacks can be walked here. 0 or -errno with a reason. */
 int sites_init(char *err, size_t err_cap);
 bool sites_ready(void);
-/* Sites that a profile steers; resolves frames against the loaded modules
- * again whenever modules come or go. Frames of modules that are not loaded (or
- * of another build) never match; ret_unmatched counts the sites concerned now. */
-void sites_steer(const struct profile_site *sites, unsigned n, unsigned *ret_unmatched);
+/* The sites of a profile, known from now on by their place in it; a tier that the profile
+ * names is theirs at once. Frames of modules that are not loaded (or of another build) never
+ * match, module by module; ret_unmatched counts the sites concerned now. small[i]: requests
+ * too small to be always unwound shall be found too (sites_may_steer); NULL: of those with a
+ * tier. */
+void sites_steer(const struct profile_site *sites, unsigned n, const bool *small,
+                 unsigned *ret_unmatched);
+/* Are all modules of its frames loaded now, of the same builds? */
+bool sites_loaded(const struct profile_site *p);
+/* The place in the profile of the site that this stack belongs to; -1: none. */
+int sites_steered(site_id id);
+/* By place: where it shall go from now on, and bytes of it in use as far as they were noted. */
+void sites_set_tier(unsigned index, bool has_tier, enum hy_tier tier);
+uint64_t sites_steered_live(unsigned index);
 /* The calling stack's site: the first SITE_FRAMES return addresses outside this
  * library. Under the guard; allocates nothing, makes no system call, never
  * waits long; 0 when it cannot, now or ever. */
 site_id sites_capture(void);
+/* A loop that makes several large blocks is one stack, but they are several objects: while k of
+ * them are in use, the next one, of `bytes`, has a site of its own, number k (1 to 31). */
+site_id sites_nth(site_id id, uint64_t bytes);
 /* Could a call from return address `ra` (the caller of malloc) belong to a site
  * of the profile? Cheap (a hash probe): decides whether a small request is
  * unwound at all. */
 bool sites_may_steer(const void *ra);
-/* Tier asked for this site by the profile; false when none. */
+/* Tier asked for this site by the profile or the plan; false when none. */
 bool sites_tier(site_id id, enum hy_tier *ret);
 /* weight: how many allocations this one stands for (sampling), >= 1. */
 void sites_note_alloc(site_id id, uint64_t bytes, uint64_t weight);

@@ -21,7 +21,9 @@
 struct chunk {
     char *base;
     size_t bytes;
-    bool shared; /* pages of the file, shared: to be made private before fork */
+    /* Pages of the tier's file of this number, shared: to be made private before fork.
+     * 0: private or anonymous. */
+    uint32_t file;
 };
 
 struct tier_supply {
@@ -33,6 +35,8 @@ struct tier_supply {
     char *seg_base;
     size_t seg_bytes;
     int fd;                  /* backing file, -1 not open */
+    uint32_t file;           /* its number: every file that is opened has another */
+    bool keeps;              /* blocks cannot be given back before the end */
     struct os_file_id fd_id; /* the program may close our fd and reuse its number */
     bool dir_failed;
     struct chunk *chunk; /* all that was taken */
@@ -141,11 +145,12 @@ static void *from_kind(struct tier_supply *s, size_t bytes)
     return p;
 }
 
-static bool grow_chunk_table(struct tier_supply *s)
+/* Room for `more` chunks. */
+static bool grow_chunk_table(struct tier_supply *s, size_t more)
 {
     size_t cap = s->cap_chunks ? s->cap_chunks * 2 : HY_PAGE / sizeof(struct chunk);
     void *m;
-    if (s->n_chunks < s->cap_chunks)
+    if (s->n_chunks + more <= s->cap_chunks)
         return true;
     if (os_map_anon(cap * sizeof(struct chunk), &m))
         return false;
@@ -169,8 +174,11 @@ static bool open_file(struct tier_supply *s)
     if (fd_is_ours(s))
         return true;
     int e = s->dir_failed ? -ENOENT : os_temp_file(s->backing.dir, s->bytes, &s->fd);
-    if (e == 0 && (e = os_file_id(s->fd, &s->fd_id)) == 0)
+    if (e == 0 && (e = os_file_id(s->fd, &s->fd_id)) == 0) {
+        s->file++;
+        s->keeps = os_file_maybe_dax(s->fd);
         return true;
+    }
     if (!s->dir_failed)
         log_warn("HYBRID_PM=file:%s: no file can be made there (%s); using DRAM instead",
                  s->backing.dir, os_error_name(e));
@@ -190,14 +198,15 @@ static bool put_on_file(struct tier_supply *s, char *base, size_t bytes)
         return false;
     if (os_map_fd_fixed(base, bytes, s->fd, off, true) == 0)
         return true;
-    (void)os_file_punch(s->fd, off, bytes);
+    if (!s->keeps)
+        (void)os_file_punch(s->fd, off, bytes);
     return false;
 }
 
 static void *take(enum hy_tier t, size_t bytes)
 {
     struct tier_supply *s = &supply[t];
-    if (!grow_chunk_table(s))
+    if (!grow_chunk_table(s, 1))
         return NULL;
     char *p = from_kind(s, bytes);
     if (!p && open_segment(t, s, bytes))
@@ -208,7 +217,7 @@ static void *take(enum hy_tier t, size_t bytes)
         mk.free(s->kind, p);
         return NULL;
     }
-    s->chunk[s->n_chunks] = (struct chunk){p, bytes, s->backing.dir != NULL};
+    s->chunk[s->n_chunks] = (struct chunk){p, bytes, s->backing.dir ? s->file : 0};
     __atomic_store_n(&s->n_chunks, s->n_chunks + 1, __ATOMIC_RELEASE);
     return p;
 }
@@ -228,16 +237,91 @@ void *supply_take(enum hy_tier t, size_t bytes)
     return p;
 }
 
+/* The chunk that an address is in; its part of [at, end). */
+static struct chunk *chunk_at(const struct tier_supply *s, const char *at, const char *end,
+                              size_t *ret_bytes)
+{
+    for (size_t i = 0; i < s->n_chunks; i++) {
+        struct chunk *c = &s->chunk[i];
+        if ((uintptr_t)at - (uintptr_t)c->base < c->bytes) {
+            *ret_bytes = (size_t)(HY_MIN(end, (const char *)c->base + c->bytes) - at);
+            return c;
+        }
+    }
+    return NULL;
+}
+
+/* What fork made private is given up for anonymous memory; its blocks stay with the old
+ * file, which the child may see. */
+static int purge_file(enum hy_tier t, char *base, size_t bytes)
+{
+    const struct tier_supply *s = &supply[t];
+    size_t part;
+    for (char *at = base, *end = base + bytes; at < end; at += part) {
+        const struct chunk *c = chunk_at(s, at, end, &part);
+        int e = !c         ? -EINVAL
+                : !c->file ? os_replace_by_anon(at, part)
+                : s->keeps ? -EOPNOTSUPP
+                           : os_purge_shared(at, part);
+        if (e) {
+            (void)supply_restore(t, base, (size_t)(at - base)); /* it goes on being in use */
+            return e;
+        }
+    }
+    return 0;
+}
+
 int supply_purge(enum hy_tier t, void *base, size_t bytes)
 {
-    /* Blocks of a file stay reserved: who stores into them later must not meet
-     * a full file system. */
     if (supply[t].backing.dir)
-        return -EOPNOTSUPP;
+        return purge_file(t, base, bytes);
     int e = os_purge(base, bytes);
     if (e == 0)
         emulator_discard(base, bytes);
     return e;
+}
+
+/* A part of a chunk becomes one of its own. Room for two more must be there. */
+static struct chunk *split(struct tier_supply *s, struct chunk *c, char *at, size_t bytes)
+{
+    struct chunk before = {c->base, (size_t)(at - c->base), c->file};
+    struct chunk after = {
+        at + bytes, before.bytes ? c->bytes - before.bytes - bytes : c->bytes - bytes, c->file};
+    size_t n = s->n_chunks;
+    *c = (struct chunk){at, bytes, c->file};
+    if (before.bytes)
+        s->chunk[n++] = before;
+    if (after.bytes)
+        s->chunk[n++] = after;
+    __atomic_store_n(&s->n_chunks, n, __ATOMIC_RELEASE);
+    return c;
+}
+
+/* Free memory in a hole, or no longer on the file: back on it before it is used. */
+static bool restore_part(struct tier_supply *s, char *at, size_t bytes)
+{
+    size_t part;
+    if (!grow_chunk_table(s, 2))
+        return false;
+    struct chunk *c = chunk_at(s, at, at + bytes, &part);
+    if (c && c->file && c->file == s->file && fd_is_ours(s))
+        return os_file_allocate(s->fd, (uint64_t)(at - s->base), bytes) == 0;
+    if (!c || !put_on_file(s, at, bytes))
+        return false;
+    split(s, c, at, bytes)->file = s->file;
+    return true;
+}
+
+bool supply_restore(enum hy_tier t, void *base, size_t bytes)
+{
+    struct tier_supply *s = &supply[t];
+    size_t part;
+    if (!s->backing.dir)
+        return true;
+    for (char *at = base, *end = at + bytes; at < end; at += part)
+        if (!chunk_at(s, at, end, &part) || !restore_part(s, at, part))
+            return false;
+    return true;
 }
 
 void supply_close(void)
@@ -246,6 +330,16 @@ void supply_close(void)
     /* Bounded: exit may have been called from a handler that interrupted one. */
     for (int i = 0; i < CLOSE_WAITS && __atomic_load_n(&inside, __ATOMIC_SEQ_CST) != 0; i++)
         os_sleep_ns(CLOSE_WAIT_NS);
+}
+
+bool supply_chunk(enum hy_tier t, size_t i, void **ret_base, size_t *ret_bytes)
+{
+    if (i >= __atomic_load_n(&supply[t].n_chunks, __ATOMIC_ACQUIRE))
+        return false;
+    const struct chunk *c = __atomic_load_n(&supply[t].chunk, __ATOMIC_ACQUIRE);
+    *ret_base = c[i].base;
+    *ret_bytes = c[i].bytes;
+    return true;
 }
 
 uint64_t supply_resident_bytes(enum hy_tier t)
@@ -266,7 +360,7 @@ uint64_t supply_private_bytes(enum hy_tier t)
     uint64_t bytes = 0;
     if (supply[t].backing.dir)
         for (size_t i = 0; i < supply[t].n_chunks; i++)
-            if (!supply[t].chunk[i].shared)
+            if (!supply[t].chunk[i].file)
                 bytes += supply[t].chunk[i].bytes;
     return bytes;
 }
@@ -287,7 +381,8 @@ static void make_private(struct tier_supply *s, struct chunk *c, bool have_fd)
                       "fork: the program closed the file behind HYBRID_PM=file:%s; "
                       "copied its pages while threads run",
                       s->backing.dir);
-    c->shared = e != 0;
+    if (e == 0)
+        c->file = 0;
 }
 
 void supply_prefork(void)
@@ -296,8 +391,8 @@ void supply_prefork(void)
         struct tier_supply *s = &supply[t];
         bool have_fd = s->backing.dir && fd_is_ours(s);
         for (size_t i = 0; s->backing.dir && i < s->n_chunks; i++)
-            if (s->chunk[i].shared)
-                make_private(s, &s->chunk[i], have_fd);
+            if (s->chunk[i].file)
+                make_private(s, &s->chunk[i], have_fd && s->chunk[i].file == s->file);
     }
 }
 
@@ -307,7 +402,7 @@ void supply_abandon(void)
     __atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST);
 }
 
-void supply_postfork_child(void)
+void supply_postfork(void)
 {
     for (int t = 0; t < HY_TIERS; t++)
         if (supply[t].fd >= 0) {

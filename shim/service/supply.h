@@ -18,14 +18,18 @@ int supply_load(char *err, size_t err_cap);
 /* [base, base+bytes) belongs to the tier from now on; `dir` must stay valid. */
 void supply_open(enum hy_tier t, void *base, size_t bytes, const struct supply_backing *b);
 
-/* struct heap_host's take and purge. */
+/* struct heap_host's take, purge and restore. A file's blocks go back to its file system and
+ * are reserved again by restore, as a store into a hole of a full one would be SIGBUS. */
 void *supply_take(enum hy_tier t, size_t bytes);
 int supply_purge(enum hy_tier t, void *base, size_t bytes);
+bool supply_restore(enum hy_tier t, void *base, size_t bytes);
 
 /* No call into memkind from here on, and none under way (waits up to 2 s): its destructor is about
  * to run, and what was taken stays valid after it (memkind never unmaps a fixed range). */
 void supply_close(void);
 
+/* The i-th chunk that was taken; false: there are fewer. From any thread. */
+bool supply_chunk(enum hy_tier t, size_t i, void **ret_base, size_t *ret_bytes);
 /* Bytes in memory of what was taken (a walk; not for hot paths). */
 uint64_t supply_resident_bytes(enum hy_tier t);
 /* Bytes of a file tier that fork has made private: their next writes go to DRAM. */
@@ -33,9 +37,10 @@ uint64_t supply_private_bytes(enum hy_tier t);
 
 /* fork. Before it, chunks that are shared file pages become private views of
  * the same file, so that parent and child keep what was there and see none of
- * each other's later writes; the child gets a file of its own. */
+ * each other's later writes; what either takes later, or gets back by purge and
+ * restore, is of a file of its own. */
 void supply_prefork(void);
-void supply_postfork_child(void);
+void supply_postfork(void);
 /* In a child forked without supply_prefork: nothing is taken any more. */
 void supply_abandon(void);
 

@@ -9,6 +9,9 @@
 
 #define TOPO_MAX_NODES 64
 
+/* What the kmem driver made a node of. */
+enum topo_device { TOPO_DEVICE_UNKNOWN, TOPO_DEVICE_NVDIMM, TOPO_DEVICE_CXL };
+
 struct topo_node {
     int id;
     bool has_cpus;
@@ -19,6 +22,7 @@ struct topo_node {
     uint32_t read_latency_ns, write_latency_ns;
     uint32_t read_bandwidth_mbs, write_bandwidth_mbs;
     bool is_kmem_dax; /* Persistent or CXL memory given to the system by kmem */
+    enum topo_device device;
 };
 
 struct topology {

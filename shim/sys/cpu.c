@@ -3,6 +3,7 @@
 #include "sys/cpu.h"
 
 #include <errno.h>
+#include <time.h>
 
 #include "sys/dl.h"
 
@@ -66,4 +67,13 @@ int cpu_set(int tid, const struct hy_cpus *cpus)
     int r = next_cpu()->set(tid, sizeof(*cpus), (const cpu_set_t *)cpus) < 0 ? -errno : 0;
     errno = saved;
     return r;
+}
+
+int cpu_tid(pthread_t thread)
+{
+    clockid_t clock;
+    if (pthread_equal(thread, pthread_self()))
+        return 0;
+    /* The number of a thread's CPU clock is made of it; there is no call that tells it. */
+    return pthread_getcpuclockid(thread, &clock) == 0 ? ~(clock >> 3) : -1;
 }

@@ -42,5 +42,7 @@ void *next_optional(const char *name);
  * is kept. -EINVAL also on a machine with more than HY_CPUS. */
 int cpu_get(int tid, struct hy_cpus *ret);
 int cpu_set(int tid, const struct hy_cpus *cpus);
+/* The kernel's number of a thread; 0: the calling one; -1: it has ended. */
+int cpu_tid(pthread_t thread);
 
 #endif

@@ -75,6 +75,11 @@ uint64_t emulator_bytes(enum hy_tier t)
     return em.tier_bytes ? em.tier_bytes(t == HY_PM) : 0;
 }
 
+uint64_t emulator_now_ns(void)
+{
+    return em.vtime_ns ? (uint64_t)em.vtime_ns() : 0;
+}
+
 uint64_t emulator_sleep_ns(uint64_t ns, uint64_t real_ns)
 {
     int64_t start = em.vtime_ns();

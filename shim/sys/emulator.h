@@ -21,6 +21,8 @@ int emulator_tier_of(const void *address);
 uint64_t emulator_bytes(enum hy_tier t);
 /* Its counts can be read through PAPI when that is opened after this. Not from malloc. */
 void emulator_offer_events(void);
+/* The machine's clock; 0 without one. */
+uint64_t emulator_now_ns(void);
 /* Sleep until the machine's clock has passed `ns`, at most `real_ns` of real time (it stands
  * still while the program waits); how much it has passed. Only with a machine. */
 uint64_t emulator_sleep_ns(uint64_t ns, uint64_t real_ns);

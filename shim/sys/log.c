@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/guard.h"
@@ -81,8 +82,32 @@ void log_text(const char *text, size_t len)
     errno = saved;
 }
 
-/* The prefix, the message cut to the line's length, one newline, one write. */
-static void __attribute__((format(printf, 1, 0))) log_line(const char *fmt, va_list ap)
+static struct {
+    bool ready;
+    char text[HY_LOG_KEPT_BYTES];
+} kept[HY_LOG_MAX_WARNINGS];
+
+const char *log_warning(unsigned n)
+{
+    return n < HY_LOG_MAX_WARNINGS && __atomic_load_n(&kept[n].ready, __ATOMIC_ACQUIRE)
+               ? kept[n].text
+               : NULL;
+}
+
+/* Each number is one thread's. */
+static void keep(int number, const char *text, size_t len)
+{
+    if (number < 0)
+        return;
+    len = HY_MIN(len, sizeof(kept[0].text) - 1);
+    memcpy(kept[number].text, text, len);
+    kept[number].text[len] = '\0';
+    __atomic_store_n(&kept[number].ready, true, __ATOMIC_RELEASE);
+}
+
+/* The prefix, the message cut to the line's length, one newline, one write. `number`: it is
+ * a warning to be kept. */
+static void __attribute__((format(printf, 2, 0))) log_line(int number, const char *fmt, va_list ap)
 {
     char line[LINE_MAX_BYTES];
     int saved = errno;
@@ -97,6 +122,7 @@ static void __attribute__((format(printf, 1, 0))) log_line(const char *fmt, va_l
         if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
             line[i] = '?';
     }
+    keep(number, line + n, len - (size_t)n);
     line[len++] = '\n';
     log_text(line, len);
     hy_guard_leave();
@@ -113,7 +139,7 @@ void log_warn(const char *fmt, ...)
         return;
     }
     va_start(ap, fmt);
-    log_line(fmt, ap);
+    log_line((int)n, fmt, ap);
     va_end(ap);
 }
 
@@ -123,7 +149,7 @@ void log_info(const char *fmt, ...)
     if (__atomic_load_n(&log_state.level, __ATOMIC_RELAXED) < 1)
         return;
     va_start(ap, fmt);
-    log_line(fmt, ap);
+    log_line(-1, fmt, ap);
     va_end(ap);
 }
 
@@ -133,6 +159,6 @@ void log_debug(const char *fmt, ...)
     if (__atomic_load_n(&log_state.level, __ATOMIC_RELAXED) < 2)
         return;
     va_start(ap, fmt);
-    log_line(fmt, ap);
+    log_line(-1, fmt, ap);
     va_end(ap);
 }

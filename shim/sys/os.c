@@ -104,6 +104,18 @@ int os_purge(void *base, size_t bytes)
     return (int)raw3(SYS_madvise, base, bytes, MADV_DONTNEED);
 }
 
+int os_purge_shared(void *base, size_t bytes)
+{
+    return (int)raw3(SYS_madvise, base, bytes, MADV_REMOVE);
+}
+
+int os_replace_by_anon(void *base, size_t bytes)
+{
+    void *at;
+    return map(bytes, PROT_READ | PROT_WRITE,
+               MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0, base, &at);
+}
+
 int os_resident_pages(const void *base, size_t bytes, size_t *ret_pages)
 {
     unsigned char vec[1024]; /* small: signal stacks can be 8 KiB */
@@ -236,6 +248,14 @@ int os_file_punch(int fd, uint64_t offset, uint64_t bytes)
     return do_fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
 }
 
+bool os_file_maybe_dax(int fd)
+{
+    struct statx is;
+    long r = raw5(SYS_statx, fd, "", AT_EMPTY_PATH, 0, &is);
+    return r != 0 || !(is.stx_attributes_mask & STATX_ATTR_DAX) ||
+           (is.stx_attributes & STATX_ATTR_DAX);
+}
+
 int os_file_allocate(int fd, uint64_t offset, uint64_t bytes)
 {
     return do_fallocate(fd, 0, offset, bytes);
@@ -277,7 +297,8 @@ int os_read_file(const char *path, char *buf, size_t cap, size_t *ret_len)
     return 0;
 }
 
-int os_map_file_ro(const char *path, size_t max_bytes, const void **ret_base, size_t *ret_len)
+static int map_file(const char *path, size_t max_bytes, bool trusted, const void **ret_base,
+                    size_t *ret_len)
 {
     struct stat st;
     void *base = NULL;
@@ -287,6 +308,9 @@ int os_map_file_ro(const char *path, size_t max_bytes, const void **ret_base, si
     int r = fd_stat(fd, &st);
     if (r == 0 && !S_ISREG(st.st_mode))
         r = S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+    if (r == 0 && trusted &&
+        ((st.st_uid != 0 && st.st_uid != os_uid()) || (st.st_mode & (S_IWGRP | S_IWOTH))))
+        r = -EPERM;
     if (r == 0 && (uint64_t)st.st_size > max_bytes)
         r = -E2BIG;
     size_t size = r == 0 ? (size_t)st.st_size : 0, len = 0;
@@ -311,6 +335,16 @@ int os_map_file_ro(const char *path, size_t max_bytes, const void **ret_base, si
     *ret_base = base;
     *ret_len = len;
     return 0;
+}
+
+int os_map_file_ro(const char *path, size_t max_bytes, const void **ret_base, size_t *ret_len)
+{
+    return map_file(path, max_bytes, false, ret_base, ret_len);
+}
+
+int os_map_trusted_file(const char *path, size_t max_bytes, const void **ret_base, size_t *ret_len)
+{
+    return map_file(path, max_bytes, true, ret_base, ret_len);
 }
 
 int os_write_all(int fd, const void *buf, size_t len)
@@ -369,11 +403,8 @@ static void remove_name(const char *name)
 int os_write_file_atomic(const char *path, const void *buf, size_t len)
 {
     char tmp[PATH_CAP];
-    struct stat st;
-    int saved = errno;
-    bool special = stat(path, &st) == 0 && !S_ISREG(st.st_mode);
-    errno = saved;
-    if (special) { /* /dev/null, a FIFO, /dev/stderr: never replace these by a file */
+    if (os_is_special_file(
+            path)) { /* /dev/null, a FIFO, /dev/stderr: never replace these by a file */
         int fd = raw_open(path, O_WRONLY | O_NONBLOCK, 0);
         int r = fd < 0 ? fd : os_write_all(fd, buf, len);
         os_close(fd);

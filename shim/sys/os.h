@@ -28,8 +28,17 @@ int os_unmap(void *base, size_t bytes);
 int os_map_fd_fixed(void *base, size_t bytes, int fd, uint64_t offset, bool shared);
 /* Give the pages back; they read as zero afterwards (private anonymous only). */
 int os_purge(void *base, size_t bytes);
-/* Give back blocks of a file, keeping its size (FALLOC_FL_PUNCH_HOLE). */
+/* The same for a shared view of a file: its blocks there become a hole (MADV_REMOVE). Never
+ * on DAX: there it waits, without end and with the file locked, until nobody holds a page of
+ * the file any more, be it by a pipe. */
+int os_purge_shared(void *base, size_t bytes);
+/* Fresh private zeroed memory in place of what lies there, at once for all threads. */
+int os_replace_by_anon(void *base, size_t bytes);
+/* Give back blocks of a file, keeping its size (FALLOC_FL_PUNCH_HOLE); not on DAX, see
+ * os_purge_shared. */
 int os_file_punch(int fd, uint64_t offset, uint64_t bytes);
+/* May its pages be those of the medium itself? Also true when the kernel does not tell. */
+bool os_file_maybe_dax(int fd);
 /* Reserve blocks of a file so that stores never meet SIGBUS (fallocate). */
 int os_file_allocate(int fd, uint64_t offset, uint64_t bytes);
 /* Pages of [base, base+bytes) that are in memory; base and bytes page-aligned. */
@@ -45,6 +54,9 @@ uint64_t os_address_limit(void);
 uint64_t os_rss_bytes(void);
 /* Of it, what belongs to no file: heaps, stacks, written data. */
 uint64_t os_anon_bytes(void);
+/* The most that was resident at a time since the last exec, files included; 0 if /proc does
+ * not tell. */
+uint64_t os_peak_rss_bytes(void);
 /* Address space of this process in bytes, 0 if /proc does not tell. */
 uint64_t os_vm_bytes(void);
 
@@ -57,12 +69,18 @@ int os_read_file(const char *path, char *buf, size_t cap, size_t *ret_len);
  * truncation can raise SIGBUS); -E2BIG above `max_bytes`. Empty: base NULL.
  * Freed by os_unmap(base, len). */
 int os_map_file_ro(const char *path, size_t max_bytes, const void **ret_base, size_t *ret_len);
+/* The same; -EPERM if it belongs neither to this user nor to root, or others may write to it. */
+int os_map_trusted_file(const char *path, size_t max_bytes, const void **ret_base, size_t *ret_len);
 /* Write all bytes to fd (restarts on EINTR, waits at most 1 s for a full
  * non-blocking one). Raises no SIGPIPE or SIGXFSZ. */
 int os_write_all(int fd, const void *buf, size_t len);
 /* Write a file atomically: temporary beside it, rename. Mode 0644 & ~umask.
  * What exists and is not a regular file (/dev/null, a FIFO) is written to. */
 int os_write_file_atomic(const char *path, const void *buf, size_t len);
+/* Does it exist and is no regular file? */
+bool os_is_special_file(const char *path);
+/* The name as it is from anywhere: programs change their directory. -ENOENT: it has none. */
+int os_absolute_path(const char *path, char *buf, size_t cap);
 /* An unlinked file of `bytes` (sparse) in `dir`, CLOEXEC. */
 int os_temp_file(const char *dir, uint64_t bytes, int *ret_fd);
 /* Open or create (with exactly `mode`) and map a shared file of exactly `bytes`;

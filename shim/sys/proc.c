@@ -61,6 +61,19 @@ uint64_t os_anon_bytes(void)
     return bytes[STATM_RESIDENT] - bytes[STATM_SHARED];
 }
 
+uint64_t os_peak_rss_bytes(void)
+{
+    char buf[4096];
+    size_t len;
+    unsigned long long kib;
+    const char *line;
+
+    if (os_read_file("/proc/self/status", buf, sizeof(buf), &len) != 0)
+        return 0;
+    line = strstr(buf, "\nVmHWM:");
+    return line && sscanf(line + 7, "%llu kB", &kib) == 1 ? kib << 10 : 0;
+}
+
 uint64_t os_vm_bytes(void)
 {
     uint64_t bytes[STATM_FIELDS];

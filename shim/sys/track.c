@@ -164,6 +164,16 @@ int os_track_remove(struct os_track *t, void *base, size_t bytes)
     return t->kind == OS_TRACK_SCAN ? (int)raw3(SYS_ioctl, t->other, UFFDIO_UNREGISTER, &range) : 0;
 }
 
+bool os_track_wants(unsigned long request, const void *arg, void **ret_base, size_t *ret_bytes)
+{
+    const struct uffdio_register *reg = arg;
+    if ((uint32_t)request != UFFDIO_REGISTER || !reg) /* some callers extend its sign */
+        return false;
+    *ret_base = (void *)(uintptr_t)reg->range.start;
+    *ret_bytes = reg->range.len;
+    return true;
+}
+
 /* --- looking ------------------------------------------------------------------------- */
 
 static int look_scan(const struct os_track *t, uintptr_t base, size_t bytes, bool rearm,
@@ -249,6 +259,16 @@ int os_track_clear(struct os_track *t)
     if (!same_file(t->other, &t->other_is)) /* never into a file of the program */
         return -EBADF;
     return os_write_all(t->other, "4", 1);
+}
+
+bool os_track_alive(const struct os_track *t)
+{
+    return ours(t) && same_file(t->pagemap, &t->pagemap_is) && same_file(t->other, &t->other_is);
+}
+
+int os_pages_present(const void *base, size_t pages, uint8_t *ret)
+{
+    return (int)raw3(SYS_mincore, base, pages * HY_PAGE, ret);
 }
 
 int os_no_huge_pages(void *base, size_t bytes)

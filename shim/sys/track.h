@@ -5,9 +5,9 @@
  * OS_TRACK_SCAN (Linux 6.7): asynchronous write protection by userfaultfd. The kernel itself
  * lifts the protection at a write and remembers it: no signal, no thread, nothing fails,
  * neither a store nor a system call that writes. A range belongs to one userfaultfd only:
- * a program that registers the same memory with one of its own gets EBUSY. What devices
- * write through long-term pins (io_uring's fixed buffers) is not seen, nor are pages in which
- * nothing was ever written. Ranges lose it by mremap and munmap, and in children.
+ * a program that registers the same memory with one of its own gets EBUSY (os_track_wants). What
+ * devices write through long-term pins (io_uring's fixed buffers) is not seen, nor are pages in
+ * which nothing was ever written. Ranges lose it by mremap and munmap, and in children.
  *
  * OS_TRACK_SOFT_DIRTY: one bit a page, for the whole process: whoever else uses it (CRIU) is
  * disturbed, and clearing it walks over all memory of the process. It may tell too much: a
@@ -36,6 +36,10 @@ void os_track_close(struct os_track *t);
 int os_track_add(struct os_track *t, void *base, size_t bytes);
 int os_track_remove(struct os_track *t, void *base, size_t bytes);
 
+/* After a call of the program's that failed with EBUSY: did it want a range for a userfaultfd of
+ * its own? */
+bool os_track_wants(unsigned long request, const void *arg, void **ret_base, size_t *ret_bytes);
+
 /* Pages of the range that were written since they were armed (always when they never were), of
  * those that can be tracked: private, anonymous, in memory. */
 struct os_page_run {
@@ -50,6 +54,11 @@ int os_track_look(struct os_track *t, const void *base, size_t bytes, bool rearm
                   struct os_page_run *runs, unsigned cap);
 /* SOFT_DIRTY: all pages of the process are clean from now on. Nothing with SCAN. */
 int os_track_clear(struct os_track *t);
+
+/* Are its descriptors still those that were opened? Programs close what they do not know. */
+bool os_track_alive(const struct os_track *t);
+/* Which pages are in memory: bit 0 of a byte for each. */
+int os_pages_present(const void *base, size_t pages, uint8_t *ret);
 
 /* Small pages in this range from now on (MADV_NOHUGEPAGE). */
 int os_no_huge_pages(void *base, size_t bytes);

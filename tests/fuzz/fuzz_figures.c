@@ -33,6 +33,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     CHECK(told == 0 && memchr(f.name, '\0', sizeof(f.name)));
+    CHECK(memchr(f.of.cpu, '\0', sizeof(f.of.cpu)) && memchr(f.of.pm, '\0', sizeof(f.of.pm)));
+    CHECK(isfinite(f.of.dram_mib) && isfinite(f.of.pm_mib) && f.medium[HY_PM].stream_ns >= 0);
     CHECK((unsigned)f.source <= FIGURES_MEASURED && f.cycle_ns > 0);
     for (int t = 0; t < HY_TIERS; t++) {
         const struct medium_figures *m = &f.medium[t];
@@ -43,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     r = figures_write(&f, text, sizeof(text));
     CHECK(r > 0 && (size_t)r == strlen(text));
     CHECK(figures_parse(text, (size_t)r, "m.ini", &again, hear, NULL) == 0 && told == 0);
-    CHECK(memcmp(&f.medium, &again.medium, sizeof(f.medium)) == 0);
-    CHECK(strcmp(f.name, again.name) == 0);
+    CHECK(memcmp(&f, &again, sizeof(f)) == 0);
+    CHECK(!figures_mismatch(&f.of, &again.of, text, sizeof(text), NULL));
     return 0;
 }

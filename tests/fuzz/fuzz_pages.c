@@ -32,7 +32,9 @@ static void move_some(const uint8_t *op)
     static struct move_hand hand;
     struct move list[16];
     struct move_plan plan;
-    struct move_limits l = {.dram_pages = op[1] * 6u,
+    struct move_limits l = {.swaps = op[3] & 1 ? UINT64_MAX : op[2],
+                            .clear = op[3] & 2 ? UINT64_MAX : op[1],
+                            .dram_pages = op[1] * 6u,
                             .moves = op[2] * 4u,
                             .margin = op[3] % 32,
                             .eager = op[3] & 32,

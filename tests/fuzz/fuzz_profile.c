@@ -5,7 +5,9 @@
 
 #include <errno.h>
 
-#include "decide/profile.h"
+#include "decide/profile_merge.h"
+#include "decide/profile_write.h"
+#include "decide/site_quota.h"
 
 static unsigned told;
 
@@ -42,6 +44,41 @@ static void check_sites(const struct profile *p)
     }
 }
 
+/* Whatever sizes and counts it claims: a sound plan, never more than the share but for what is
+ * named, and a finite time. */
+static void check_plan(const struct profile *p)
+{
+    static struct plan_site site[PLAN_MAX];
+    static struct quota_site run[PLAN_MAX];
+    static struct plan_scratch scratch;
+    static struct site_plan plan;
+    static uint64_t quota[PLAN_MAX];
+    struct machine_figures f;
+    struct work work;
+    uint64_t share = p->footprint / 3 + 1, planned = 0, given = 0;
+    bool counted;
+
+    CHECK(figures_default(figures_name(p->n_sites % figures_count()), &f) == 0);
+    counted = site_plan_work(p, &f, &work) == 0;
+    unsigned n = site_plan_sites(p, site);
+    CHECK(n >= p->n_sites && n <= PLAN_MAX);
+    site_plan_make(&f, counted ? &work : NULL, site, n, share, &scratch, &plan);
+    for (unsigned i = 0; i < n; i++) {
+        CHECK(plan.order[plan.place[i].rank] == i);
+        run[i] = (struct quota_site){.live = site[i].bytes / 2, .fixed = site[i].fixed};
+        run[i].need = run[i].block = site[i].bytes;
+        planned += site[i].fixed ? 0 : plan.place[i].dram_bytes;
+    }
+    site_quota_fill(&plan, run, share, quota);
+    for (unsigned i = 0; i < n; i++)
+        given += site[i].fixed ? 0 : quota[i];
+    CHECK(planned <= share && given <= share);
+    if (counted) {
+        double t = site_plan_time(&f, &work, site, &plan).total_ns;
+        CHECK(t >= 0 && t < 1e300);
+    }
+}
+
 static void check_profile(const struct profile *p)
 {
     static struct hy_settings settings;
@@ -68,7 +105,50 @@ static void check_profile(const struct profile *p)
                           hear_option, NULL);
     }
     check_sites(p);
+    if (p->n_sites <= 64) /* a plan of many takes milliseconds */
+        check_plan(p);
     CHECK((unsigned)profile_matches(p, &who) <= PROFILE_OTHER_BUILD);
+}
+
+static void check_record(const struct profile *p)
+{
+    CHECK(p->n_phases <= PROFILE_MAX_PHASES);
+    for (unsigned i = 0; i < p->n_phases; i++) {
+        CHECK((unsigned)p->phases[i].cls < HY_CLASS_MAX);
+        CHECK(p->phases[i].slowdown >= 0 && p->phases[i].slowdown <= 1000);
+    }
+    check_text(p->source.method, sizeof(p->source.method));
+    check_text(p->source.figures, sizeof(p->source.figures));
+    check_text(p->source.libhybrid, sizeof(p->source.libhybrid));
+    CHECK(p->exposure <= 1 && p->foreseen <= 1 && p->busy_threads >= 0);
+    CHECK(p->source.confidence >= 0 && p->source.confidence <= 1);
+}
+
+/* What was read can be merged, ranked and written, and nothing is wrong with the result. */
+static void check_written(const struct profile *p)
+{
+    static struct profile_site sites[2 * PROFILE_MAX_SITES], again[PROFILE_MAX_SITES];
+    static char text[PROFILE_WRITE_CAP(PROFILE_MAX_SITES)];
+    static struct profile merged, back;
+    struct profile_merge m;
+    int64_t len;
+
+    merged.sites = sites;
+    profile_merge_begin(&m, &merged, 2 * PROFILE_MAX_SITES);
+    CHECK(profile_merge_add(&m, p, "a", hear_option, NULL) == 0);
+    CHECK(profile_merge_add(&m, p, "a", hear_option, NULL) == 0);
+    profile_merge_end(&m);
+    profile_fold_alike(&merged);
+    (void)profile_rank_sites(&merged, 0, PROFILE_MAX_SITES);
+    profile_number_sites(&merged);
+    CHECK(merged.n_sites <= p->n_sites);
+    len = profile_write(&merged, NULL, 0, "", text, sizeof(text));
+    CHECK(len > 0);
+    back.sites = again;
+    told = 0;
+    CHECK(profile_parse(text, (size_t)len, "x", &back, hear, NULL) == 0);
+    CHECK(told == 0 && back.n_sites == merged.n_sites && back.cls == merged.cls);
+    CHECK(strcmp(back.exe, merged.exe) == 0 || merged.exe[0] != '\0');
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -83,12 +163,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memset(&p, 0xa5, sizeof(p));
     p.sites = sites;
     before = p;
+    struct profile_module modules[4];
+    CHECK(profile_modules((const char *)data, size, modules, 4) <= 4);
     told = 0;
     r = profile_parse((const char *)data, size, name, &p, hear, NULL);
     CHECK(told <= PROFILE_MAX_MESSAGES + 2);
-    if (r == 0)
+    if (r == 0) {
         check_profile(&p);
-    else
+        check_record(&p);
+        check_written(&p);
+    } else
         CHECK((r == -EINVAL || r == -E2BIG) && told > 0 && memcmp(&p, &before, sizeof(p)) == 0);
     return 0;
 }

@@ -81,11 +81,14 @@ static void check_view(struct registry *r)
     for (unsigned i = 0; i < v.n; i++) {
         const struct registry_entry *e = &v.entry[i];
         CHECK(e->pid > 0);
-        CHECK(e->cls < HY_CLASS_MAX);
+        const struct registry_told *t = &e->told;
+        CHECK((unsigned)t->cls < HY_CLASS_MAX);
         CHECK(e->dram_bytes <= v.dram_budget);
-        CHECK(e->pm_bytes <= REGISTRY_MAX_BYTES);
-        CHECK(e->wish_bytes <= REGISTRY_MAX_BYTES);
-        CHECK(e->asked_bytes <= REGISTRY_MAX_BYTES);
+        CHECK(t->pm_bytes <= REGISTRY_MAX_BYTES && t->wish_bytes <= REGISTRY_MAX_BYTES);
+        CHECK(t->asked_bytes <= REGISTRY_MAX_BYTES && t->written_bytes <= REGISTRY_MAX_BYTES);
+        CHECK(t->promoted_bytes <= REGISTRY_MAX_BYTES && t->demoted_bytes <= REGISTRY_MAX_BYTES);
+        CHECK(t->confidence <= 1000 && t->slowdown <= 1000000 && t->placed_slowdown <= 1000000);
+        CHECK(t->threads <= 1u << 22 && t->cap <= 1u << 22);
         CHECK(e->heartbeat_ns <= os_now_ns());
         CHECK(memchr(e->name, '\0', sizeof(e->name)) != NULL);
         for (const char *c = e->name; *c != '\0'; c++)
@@ -100,7 +103,9 @@ static void participate(struct registry *r, uint64_t bytes)
         CHECK(registry_joined(r));
         int err = registry_claim_dram(r, bytes);
         CHECK(err == 0 || err == -ENOSPC);
-        registry_publish(r, HY_CLASS_CPU, bytes, bytes, bytes, (uint32_t)bytes);
+        struct registry_told told;
+        memset(&told, (uint8_t)bytes, sizeof(told));
+        registry_publish(r, &told);
         registry_return_dram(r, bytes / 2);
         check_view(r);
         registry_leave(r);

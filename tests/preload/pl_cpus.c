@@ -6,7 +6,11 @@
  *   set CPU,...       own affinity
  *   child HOW         how many CPUs another program sees: fork, vfork, spawn, spawnp, system,
  *                     popen, execl, execlp, execle, execvp (HOW ends in '!': fails first)
- *   pin CPU           start a thread that pins itself and stays;  pinned: its affinity */
+ *   pin CPU           start a thread that pins itself and stays;  pinned: its affinity
+ *   setpinned CPU,... by sched_setaffinity and its number;  npset CPU,...: by its pthread_t
+ *   born CPU,...      affinity of a thread made with an attribute for it
+ *   around CPU        as hwloc: keep own affinity, bind to CPU, put back; what it is then
+ *   child_set CPU,... affinity of a child process that was set to these, as the child sees it */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -14,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -81,6 +86,7 @@ static cpu_set_t set_of(const char *list)
 
 static cpu_set_t pin_to;
 static volatile int pin_ready;
+static volatile pid_t pin_tid;
 static pthread_t pinned;
 
 static void *pin(void *p)
@@ -88,6 +94,7 @@ static void *pin(void *p)
     (void)p;
     if (sched_setaffinity(0, sizeof(pin_to), &pin_to) != 0)
         exit(4);
+    pin_tid = gettid();
     pin_ready = 1;
     for (;;)
         pause();
@@ -159,6 +166,69 @@ static void run_child(const char *how)
     printf("%s", text);
 }
 
+static void *tell_mask(void *p)
+{
+    pthread_getaffinity_np(pthread_self(), sizeof(cpu_set_t), p);
+    return NULL;
+}
+
+static void born(const char *list)
+{
+    cpu_set_t s = set_of(list), got;
+    pthread_attr_t a;
+    pthread_t t;
+    pthread_attr_init(&a);
+    if (pthread_attr_setaffinity_np(&a, sizeof(s), &s) != 0 ||
+        pthread_create(&t, &a, tell_mask, &got) != 0 || pthread_join(t, NULL) != 0)
+        exit(9);
+    pthread_attr_destroy(&a);
+    print_set(&got);
+    printf("\n");
+}
+
+static void around(const char *list)
+{
+    cpu_set_t before, s = set_of(list), now;
+    if (sched_getaffinity(0, sizeof(before), &before) != 0 ||
+        sched_setaffinity(0, sizeof(s), &s) != 0 ||
+        sched_setaffinity(0, sizeof(before), &before) != 0 ||
+        sched_getaffinity(0, sizeof(now), &now) != 0)
+        exit(10);
+    print_set(&now);
+    printf("\n");
+}
+
+/* The child asks the kernel itself. */
+static void child_set(const char *list)
+{
+    cpu_set_t s = set_of(list), got;
+    int go[2], back[2];
+    pid_t pid;
+    if (pipe(go) != 0 || pipe(back) != 0 || (pid = fork()) < 0)
+        exit(11);
+    if (pid == 0) {
+        char c;
+        memset(&got, 0, sizeof(got));
+        /* Not before fork is over in the child, which begins with all CPUs. */
+        if (write(back[1], "", 1) != 1 || read(go[0], &c, 1) != 1 ||
+            syscall(SYS_sched_getaffinity, 0, sizeof(got), &got) < 0 ||
+            write(back[1], &got, sizeof(got)) != sizeof(got))
+            _exit(1);
+        _exit(0);
+    }
+    char ready;
+    if (read(back[0], &ready, 1) != 1 || sched_setaffinity(pid, sizeof(s), &s) != 0 ||
+        write(go[1], "x", 1) != 1 || read(back[0], &got, sizeof(got)) != sizeof(got) ||
+        waitpid(pid, NULL, 0) != pid)
+        exit(12);
+    for (int i = 0; i < 2; i++) {
+        close(go[i]);
+        close(back[i]);
+    }
+    print_set(&got);
+    printf("\n");
+}
+
 static void ask(void)
 {
     cpu_set_t s;
@@ -202,6 +272,18 @@ static void command(char *line)
         pthread_getaffinity_np(pinned, sizeof(s), &s);
         print_set(&s);
         printf("\n");
+    } else if (strcmp(line, "setpinned") == 0) {
+        s = set_of(arg);
+        printf("%s\n", sched_setaffinity(pin_tid, sizeof(s), &s) == 0 ? "ok" : strerror(errno));
+    } else if (strcmp(line, "npset") == 0) {
+        s = set_of(arg);
+        printf("%s\n", strerror(pthread_setaffinity_np(pinned, sizeof(s), &s)));
+    } else if (strcmp(line, "born") == 0) {
+        born(arg);
+    } else if (strcmp(line, "around") == 0) {
+        around(arg);
+    } else if (strcmp(line, "child_set") == 0) {
+        child_set(arg);
     } else {
         exit(8);
     }

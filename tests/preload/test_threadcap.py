@@ -6,6 +6,7 @@ run, what other programs inherit, what becomes of affinities that the user chose
   test_threadcap.py --lib LIBHYBRID --cpus PL_CPUS
 """
 import argparse
+import json
 import os
 import re
 import subprocess
@@ -144,6 +145,106 @@ class ThreadCapTest(unittest.TestCase):
             p.do('free')
             p.do('alloc 4')
             p.until('ask', self.free)
+
+    def pinned_program(self):
+        """One whose data are on DRAM or on PM at will, with a thread that has pinned itself."""
+        p = Program(POLICY='first-fit', THREADS='1', DRAM='8M')
+        p.do('pin %d' % CPUS[-1])
+        return p
+
+    def confine(self, p):
+        p.do('alloc 64')
+        return int(p.until('ask', self.capped).split()[-1])
+
+    def release(self, p):
+        p.do('free')
+        p.do('alloc 4')
+        p.until('ask', self.free)
+
+    def test_affinity_of_another_thread_by_its_number(self):
+        for how in ('setpinned', 'npset'):
+            with self.subTest(how=how), self.pinned_program() as p:
+                told = self.confine(p)
+                other = next(c for c in CPUS if c != told)
+                for wanted in (other, told, other):
+                    p.do('%s %d' % (how, wanted))
+                    self.assertEqual(p.do('pinned'), str(wanted))
+                # All CPUs, while there is a cap, is a wish and stays one.
+                p.do('%s %s' % (how, ranges(CPUS)))
+                time.sleep(0.2)
+                self.assertEqual(p.do('pinned'), ranges(CPUS))
+                self.release(p)
+                self.confine(p)
+                time.sleep(0.2)
+                self.assertEqual(p.do('pinned'), ranges(CPUS))
+
+    def test_affinity_of_an_attribute(self):
+        with self.pinned_program() as p:
+            told = self.confine(p)
+            for wanted in (str(told), ranges(CPUS), str(next(c for c in CPUS if c != told))):
+                self.assertEqual(p.do('born ' + wanted), wanted)
+
+    def test_kept_and_put_back(self):
+        """What hwloc does: bind here and there, then put back what was before."""
+        with self.pinned_program() as p:
+            self.assertEqual(p.do('around %d' % CPUS[-1]), ranges(CPUS))
+            told = self.confine(p)  # still ours to confine
+            other = next(c for c in CPUS if c != told)
+            self.assertEqual(p.do('around %d' % other), str(told))
+            self.release(p)  # and to release: the thread did not keep the cap
+
+    def test_other_processes_are_left_alone(self):
+        with self.pinned_program() as p:
+            told = self.confine(p)
+            for wanted in (str(told), ranges(CPUS), str(next(c for c in CPUS if c != told))):
+                self.assertEqual(p.do('child_set ' + wanted), wanted)
+
+    def test_what_confined_ones_leave_is_offered(self):
+        with tempfile.TemporaryDirectory() as d:
+            shared = {'REGISTRY': d + '/registry'}
+            with Program(POLICY='pm', THREADS='1', **shared) as one:
+                told = int(one.do('ask').split()[-1])
+                with Program(POLICY='dram', **shared) as two:
+                    m = re.fullmatch(r'online (\d+) (\d+) configured \d+ affinity (.*)', two.do('ask'))
+                    self.assertEqual(m[3], ranges([c for c in CPUS if c != told]))
+                    self.assertEqual((m[1], m[2]), (str(len(CPUS) - 1),) * 2)
+                    # It is told, not confined: what it starts sees all.
+                    self.assertEqual(two.do('child spawn'), str(len(CPUS)))
+                with Program(POLICY='dram', THREADS='off', **shared) as three:
+                    self.assertEqual(three.do('ask'), self.all)
+            # Nobody leaves any: all are there again.
+            with Program(POLICY='dram', **shared) as four:
+                self.assertEqual(four.do('ask'), self.all)
+
+    def test_offer_keeps_to_the_users_affinity(self):
+        with tempfile.TemporaryDirectory() as d:
+            shared = {'REGISTRY': d + '/registry'}
+            with Program(POLICY='pm', THREADS='1', **shared) as one:
+                told = int(one.do('ask').split()[-1])
+                # Nothing would be left of it: then it is all.
+                with Program(('taskset', '-c', str(told)), POLICY='dram', **shared) as two:
+                    self.assertIn('affinity %d' % told, two.do('ask'))
+
+    def test_profile_on_dram(self):
+        with tempfile.NamedTemporaryFile('w', suffix='.ini') as f:
+            f.write('[app]\nexe = %s\n[threads]\ndram = 1\n' % os.path.basename(ARGS.cpus))
+            f.flush()
+            with Program(POLICY='dram', PROFILE=f.name) as p:
+                self.assertTrue(self.capped(p.do('ask')))
+            with Program(POLICY='pm', PROFILE=f.name) as p:
+                self.assertEqual(p.do('ask'), self.all)
+
+    def test_threads_are_counted(self):
+        with tempfile.TemporaryDirectory() as d:
+            with Program(POLICY='pm', THREADS='1', STATS=d + '/stats') as p:
+                p.do('alloc 32')
+                p.do('threads 9 20')
+                p.do('pin %d' % CPUS[0])
+                time.sleep(0.2)  # looks of the control thread
+            with open(d + '/stats', encoding='utf-8') as f:
+                t = json.load(f)['threads']
+            self.assertEqual((t['created'], t['live'], t['cap']), (10, 2, 1))
+            self.assertGreaterEqual(t['most'], 2)
 
     def test_within_what_the_user_allows(self):
         if len(CPUS) < 2:

@@ -96,6 +96,26 @@ static void test_file(void **state)
     assert_true(f.dram_write_left == 2.5 && f.dram_read_left == 100 && f.cycle_ns == 0.4);
 }
 
+static void test_all_of_a_file_is_kept(void **state)
+{
+    struct machine_figures f, again;
+    char text[2048];
+
+    (void)state;
+    assert_int_equal(parse(HEAD "name=box\nmeasured=2026-11-21\ncpu=x86,1\npm=node\n"
+                                "dram-mib=1024.5\npm-mib=4096\n" DRAM PM
+                                "[curve pm seq-read]\n1=10\n2=20.25\n",
+                           &f),
+                     0);
+    assert_string_equal(f.measured, "2026-11-21");
+    assert_string_equal(f.of.cpu, "x86,1");
+    assert_string_equal(f.of.pm, "node");
+    assert_true(f.of.dram_mib == 1024.5 && f.of.pm_mib == 4096);
+    int n = figures_write(&f, text, sizeof(text));
+    assert_true(n > 0 && parse(text, &again) == 0);
+    assert_memory_equal(&f, &again, sizeof(f));
+}
+
 static void test_wrong_files(void **state)
 {
     static const struct {
@@ -116,6 +136,10 @@ static void test_wrong_files(void **state)
         {HEAD "source=guess\n" DRAM PM, "source has to be measured, hmat or default"},
         {HEAD DRAM PM "[pm\n", "line 13: a section header ends in ']'"},
         {HEAD DRAM PM "[interference]\npm-left=101\n", "not a number from 0 to 100"},
+        {HEAD "pm=a\tb\n" DRAM PM, "line 3: pm has to be up to 63 printable characters"},
+        {HEAD DRAM PM "[curve x]\n0 = 5\n", "line 14: \"0\" is not a number of threads"},
+        {HEAD DRAM PM "[curve x]\n4097 = 5\n", "\"4097\" is not a number of threads"},
+        {HEAD DRAM PM "[curve x]\n2 = fast\n", "2 = \"fast\" is not a bandwidth"},
     };
 
     (void)state;
@@ -213,9 +237,13 @@ static void test_wrong_recording(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),    cmocka_unit_test(test_file),
-        cmocka_unit_test(test_wrong_files), cmocka_unit_test(test_long_lines),
-        cmocka_unit_test(test_recording),   cmocka_unit_test(test_wrong_recording),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_file),
+        cmocka_unit_test(test_all_of_a_file_is_kept),
+        cmocka_unit_test(test_wrong_files),
+        cmocka_unit_test(test_long_lines),
+        cmocka_unit_test(test_recording),
+        cmocka_unit_test(test_wrong_recording),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,9 +49,19 @@ static void discharge(enum hy_tier t, size_t bytes)
     heap_reopen(t);
 }
 
+/* Memory that the heap was given, but may not use before. */
+static bool medium_full;
+
+static bool restore(enum hy_tier t, void *p, size_t bytes)
+{
+    assert_true(heap_owns(p) && heap_tier_of(p) == t && bytes % HEAP_GRANULE == 0);
+    return t == HY_DRAM || !medium_full;
+}
+
 static int make_heap(void **state)
 {
-    static const struct heap_host host = {take, purge, charge, discharge};
+    static const struct heap_host host = {
+        .take = take, .purge = purge, .charge = charge, .discharge = discharge, .restore = restore};
     const size_t bytes[HY_TIERS] = {RANGE, RANGE};
     void *p;
     (void)state;
@@ -75,6 +85,31 @@ static int settle(void **state)
 
 static const struct heap_want dram = {.tier = HY_DRAM, .weight = 1};
 static const struct heap_want pm = {.tier = HY_PM, .weight = 1};
+
+/* PM that was given back cannot be had again: the other tier serves, accounts stay right. */
+static void a_medium_without_room_is_not_used(void **state)
+{
+    void *p[8];
+    (void)state;
+    for (int i = 0; i < 8; i++)
+        assert_non_null(p[i] = heap_alloc(HY_MIB, &pm));
+    for (int i = 0; i < 8; i++)
+        heap_free(p[i]);
+    heap_trim(HY_PM);
+    uint64_t before = charged[HY_PM];
+    medium_full = true;
+    for (int i = 0; i < 8; i++) {
+        assert_non_null(p[i] = heap_alloc(HY_MIB, &pm));
+        assert_int_equal(heap_tier_of(p[i]), HY_DRAM);
+    }
+    assert_int_equal(charged[HY_PM], before);
+    medium_full = false;
+    for (int i = 0; i < 8; i++)
+        heap_free(p[i]);
+    assert_non_null(p[0] = heap_alloc(HY_MIB, &pm));
+    assert_int_equal(heap_tier_of(p[0]), HY_PM);
+    heap_free(p[0]);
+}
 
 static void every_size_holds_what_it_promises(void **state)
 {
@@ -360,6 +395,65 @@ static void a_block_with_a_run_knows_its_site(void **state)
     heap_free(p);
 }
 
+static struct heap_place place_of(const void *p)
+{
+    struct heap_place place;
+    heap_place_of(p, &place);
+    return place;
+}
+
+static unsigned sampled_blocks;
+static size_t sampled_bytes;
+
+static void count_sampled(uint16_t site, unsigned cls, size_t size)
+{
+    assert_int_equal(site, 9);
+    assert_int_equal(cls, sizeclass_of(size));
+    sampled_blocks++;
+    sampled_bytes += size;
+}
+
+/* Whose memory an address is: anywhere in a block, after it grew, and when it is freed. */
+static void an_address_tells_whose_memory_it_is(void **state)
+{
+    (void)state;
+    struct heap_want w = {.tier = HY_PM, .weight = 1, .site = 7};
+    struct heap_want small = {.tier = HY_DRAM, .weight = 100, .site = 9, .own_run = true};
+    heap_label_runs();
+    char *big = heap_alloc(10 * HY_MIB, &w);
+    char *plain = heap_alloc(100, &dram);
+    char *sampled = heap_alloc(100, &small), *sampled2 = heap_alloc(2000, &small);
+    assert_true(big && plain && sampled && sampled2);
+    for (size_t at = 0; at < 10 * HY_MIB; at += 4097) {
+        assert_int_equal(place_of(big + at).what, HEAP_IS_RUN);
+        assert_int_equal(place_of(big + at).site, 7);
+        assert_int_equal(place_of(big + at).cls, SIZECLASS_COUNT);
+    }
+    assert_int_equal(place_of(plain + 99).what, HEAP_IS_SMALL);
+    assert_int_equal(place_of(plain + 99).cls, sizeclass_of(100));
+    assert_int_equal(place_of(sampled + 99).site, 9);
+    assert_int_equal(place_of(sampled + 99).cls, sizeclass_of(100));
+    /* Not all at the start of a page, or they would meet in the same sets of a cache. */
+    assert_int_not_equal((uintptr_t)sampled % HY_PAGE, (uintptr_t)sampled2 % HY_PAGE);
+    sampled_blocks = 0;
+    heap_each_sampled(count_sampled);
+    assert_int_equal(sampled_blocks, 2);
+    assert_int_equal(sampled_bytes, 2100);
+    if (heap_resize_in_place(big, 20 * HY_MIB))
+        assert_int_equal(place_of(big + 20 * HY_MIB - 1).site, 7);
+    heap_free(big);
+    assert_int_equal(place_of(big + 5 * HY_MIB).site, 7); /* samples come late */
+    big = heap_alloc(10 * HY_MIB, &pm);                   /* of no known site */
+    assert_int_equal(place_of(big + 5 * HY_MIB).site, 0);
+    /* Where the heap has not been yet. */
+    assert_int_equal(place_of((char *)hy_heap.base + hy_heap.len - 1).site, 0);
+    heap_free(big);
+    heap_free(plain);
+    heap_free(sampled);
+    heap_free(sampled2);
+    assert_true(heap_is_valid());
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup(f, settle)
@@ -369,6 +463,7 @@ int main(void)
         T(zeroed_means_zero_after_reuse),
         T(alignment_is_kept_at_every_power_of_two),
         T(absurd_sizes_are_refused),
+        T(a_medium_without_room_is_not_used),
         T(a_full_tier_gives_way_to_the_other),
         T(nothing_left_is_null_and_recovers),
         T(small_classes_return_to_the_favoured_tier),
@@ -380,6 +475,7 @@ int main(void)
         T(realloc_grows_where_it_lies_when_it_can),
         T(wrong_frees_are_ignored),
         T(a_block_with_a_run_knows_its_site),
+        T(an_address_tells_whose_memory_it_is),
     };
     return cmocka_run_group_tests(tests, make_heap, NULL);
 }

@@ -175,8 +175,10 @@ static void moves_keep_their_pages(void **state)
     check(&h);
     assert_true(history_group(&h, 4).resting);
     assert_int_equal(history_group(&h, 4).tier, HY_PM);
+    history_refused(&h, 100, 1);
     for (unsigned pass = 0; pass < HISTORY_COOL; pass++) {
         assert_true(history_group(&h, 100).resting);
+        assert_int_equal(history_group(&h, 200).resting, pass == 0); /* it only filled DRAM */
         run_pass(&h, nothing, pass);
     }
     assert_false(history_group(&h, 100).resting);

@@ -284,6 +284,29 @@ static void test_text_is_whole(void **state)
     assert_int_equal(said_len, 1 << 20);
 }
 
+static void say_what_is_kept(void)
+{
+    char name[] = "odd\033[2J\nname";
+
+    log_init();
+    log_info("no warning");
+    log_warn("first %s", name);
+    for (int i = 0; i < 100; i++)
+        log_warn("%0300d", i);
+    child_check(strcmp(log_warning(0), "first odd?[2J?name") == 0);
+    child_check(strlen(log_warning(1)) == HY_LOG_KEPT_BYTES - 1);
+    child_check(log_warning(HY_LOG_MAX_WARNINGS - 1) != NULL);
+    child_check(log_warning(HY_LOG_MAX_WARNINGS) == NULL);
+    child_check(log_warning(UINT32_MAX) == NULL);
+}
+
+static void test_warnings_are_kept(void **state)
+{
+    (void)state;
+    assert_null(log_warning(0));
+    run(say_what_is_kept);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -291,6 +314,7 @@ int main(void)
         cmocka_unit_test(test_before_init),
         cmocka_unit_test(test_one_message_is_one_line),
         cmocka_unit_test(test_warnings_are_capped),
+        cmocka_unit_test(test_warnings_are_kept),
         cmocka_unit_test(test_levels),
         cmocka_unit_test(test_once),
         cmocka_unit_test(test_stderr_replaced),

@@ -173,10 +173,12 @@ static void what_cannot_be_is_said(void **state)
 {
     struct migrate_result r = {.ns = 77};
     struct migrator none = {0}, no_pm = {MIGRATE_NUMA, {[HY_DRAM] = 1}};
+    struct migrator file = {MIGRATE_FILE, {0}};
     (void)state;
     reset();
     assert_int_equal(migrate(&none, BASE, HY_PAGE, HY_PM, &r), -ENODEV);
     assert_int_equal(migrate(&no_pm, BASE, HY_PAGE, HY_PM, &r), -ENODEV);
+    assert_int_equal(migrate(&file, BASE, HY_PAGE, HY_DRAM, &r), -EOPNOTSUPP);
     assert_int_equal(migrate(&numa, BASE + 1, HY_PAGE, HY_PM, &r), -EINVAL);
     assert_int_equal(migrate(&numa, BASE, 0, HY_PM, &r), -EINVAL);
     assert_int_equal(migrate(&numa, BASE, (MIGRATE_PAGES + 1) * HY_PAGE, HY_PM, &r), -EINVAL);

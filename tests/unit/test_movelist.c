@@ -70,7 +70,11 @@ static void from_to(uint32_t page, void *ctx, struct page_seen *ret)
 
 static void the_written_pages_come_first(void **state)
 {
-    struct move_limits l = {.dram_pages = 300, .moves = 10000, .margin = MOVE_MARGIN};
+    struct move_limits l = {.swaps = UINT64_MAX,
+                            .clear = UINT64_MAX,
+                            .dram_pages = 300,
+                            .moves = 10000,
+                            .margin = MOVE_MARGIN};
     struct move_plan plan;
     struct move_hand hand = {0};
     uint64_t random = 1;
@@ -106,9 +110,39 @@ static void the_written_pages_come_first(void **state)
     free(h.rec);
 }
 
+static void free_dram_is_filled_before_anything_is_known(void **state)
+{
+    struct move_limits l = {.dram_pages = 300, .moves = 250, .margin = MOVE_MARGIN};
+    struct move_plan plan;
+    struct move_hand hand = {0};
+    (void)state;
+    new_map();
+    struct history h = new_history(4000, HY_PM);
+    move_plan(&map, &l, &plan); /* nobody has been seen at these pages */
+    assert_int_equal(plan.up, 0);
+    l.fill_cold = true;
+    move_plan(&map, &l, &plan);
+    assert_int_equal(plan.up, 250);
+    apply(&h, move_list(&h, 1, &plan, &hand, 1 << 20, list, MOVES, NULL), 300);
+    move_plan(&map, &l, &plan);
+    assert_int_equal(plan.up, 50); /* what is left of the room */
+    apply(&h, move_list(&h, 1, &plan, &hand, 1 << 20, list, MOVES, NULL), 300);
+    move_plan(&map, &l, &plan);
+    assert_int_equal(plan.up + plan.down, 0); /* no place is made for them */
+    assert_int_equal(map.on[HY_DRAM], 300);
+    /* That they are not used is no move to regret. */
+    for (uint32_t page = 0; page < 4000; page++)
+        assert_false(history_group(&h, page).moved);
+    free(h.rec);
+}
+
 static void reads_may_be_held_and_shed(void **state)
 {
-    struct move_limits l = {.dram_pages = 1000, .moves = 10000, .margin = MOVE_MARGIN};
+    struct move_limits l = {.swaps = UINT64_MAX,
+                            .clear = UINT64_MAX,
+                            .dram_pages = 1000,
+                            .moves = 10000,
+                            .margin = MOVE_MARGIN};
     struct move_plan plan;
     (void)state;
     new_map();
@@ -131,12 +165,20 @@ static void reads_may_be_held_and_shed(void **state)
     assert_int_equal(plan.take[HY_DRAM][BAND_L_HOT * SCORE_BAND + 8], 50);
     assert_int_equal(plan.take[HY_DRAM][0], 0);
     /* Eager: what is cold goes without need. */
-    l = (struct move_limits){
-        .dram_pages = 1000, .moves = 10000, .margin = MOVE_MARGIN, .eager = true};
+    l = (struct move_limits){.swaps = UINT64_MAX,
+                             .clear = UINT64_MAX,
+                             .dram_pages = 1000,
+                             .moves = 10000,
+                             .margin = MOVE_MARGIN,
+                             .eager = true};
     move_plan(&map, &l, &plan);
     assert_int_equal(plan.down, 200);
     /* The budget shrank: the coldest go, whether eager or not. */
-    l = (struct move_limits){.dram_pages = 450, .moves = 10000, .margin = MOVE_MARGIN};
+    l = (struct move_limits){.swaps = UINT64_MAX,
+                             .clear = UINT64_MAX,
+                             .dram_pages = 450,
+                             .moves = 10000,
+                             .margin = MOVE_MARGIN};
     move_plan(&map, &l, &plan);
     assert_true(plan.down >= 50 && plan.take[HY_DRAM][0] == plan.down);
     assert_true(500 + plan.up - plan.down <= 450);
@@ -153,6 +195,8 @@ static void plan_properties(void **state)
         struct move_plan plan;
         struct move_limits l = {.dram_pages = random_next(&random) % 5000,
                                 .moves = random_next(&random) % 3000,
+                                .swaps = random_next(&random) % 3 * 100,
+                                .clear = random_next(&random) % 3 * 200,
                                 .margin = (uint8_t)(random_next(&random) % 20),
                                 .eager = random_next(&random) % 2,
                                 .hold_reads = random_next(&random) % 2,
@@ -184,9 +228,13 @@ static void plan_properties(void **state)
         /* Nobody changes places with somebody who is as good. */
         if (l.shed == 0 && map.on[HY_DRAM] <= l.dram_pages && lowest_up >= 0 && highest_down >= 0)
             assert_true(highest_down + l.margin <= (int)SCORES);
-        assert_true(lowest_up < 0 || lowest_up >= (int)(BAND_L_WARM * SCORE_BAND));
+        /* Pages that are seen at times take free DRAM, never that of others. */
+        bool room = map.on[HY_DRAM] < l.dram_pages;
+        assert_true(lowest_up < 0 || lowest_up >= (room ? 2 : (int)(BAND_L_WARM * SCORE_BAND)));
         if (l.shed)
             assert_int_equal(plan.up, 0);
+        else if (map.on[HY_DRAM] <= l.dram_pages)
+            assert_true(plan.down <= l.swaps + l.clear);
     }
 }
 
@@ -206,7 +254,9 @@ static void list_properties(void **state)
         uint64_t all = map.on[0] + map.on[1];
         for (unsigned step = 0; step < 60; step++) {
             struct move_plan plan;
-            struct move_limits l = {.dram_pages = random_next(&random) % all,
+            struct move_limits l = {.swaps = UINT64_MAX,
+                                    .clear = UINT64_MAX,
+                                    .dram_pages = random_next(&random) % all,
                                     .moves = random_next(&random) % 2000,
                                     .margin = MOVE_MARGIN,
                                     .eager = step & 1};
@@ -247,7 +297,11 @@ static void list_properties(void **state)
 /* Every page comes by in turn, though a sweep is short. */
 static void the_hand_goes_round(void **state)
 {
-    struct move_limits l = {.dram_pages = 3000, .moves = 1000000, .margin = MOVE_MARGIN};
+    struct move_limits l = {.swaps = UINT64_MAX,
+                            .clear = UINT64_MAX,
+                            .dram_pages = 3000,
+                            .moves = 1000000,
+                            .margin = MOVE_MARGIN};
     struct move_plan plan;
     struct move_hand hand = {0};
     uint64_t random = 1, moved = 0;
@@ -302,7 +356,11 @@ static void does(uint32_t page, void *ctx, struct page_seen *ret)
 /* Share of the hot pages on DRAM, after the first passes. */
 static double served(struct program *p, unsigned passes_a_phase, uint64_t *ret_moves)
 {
-    struct move_limits l = {.dram_pages = p->hot, .moves = 4 * p->hot, .margin = MOVE_MARGIN};
+    struct move_limits l = {.swaps = UINT64_MAX,
+                            .clear = UINT64_MAX,
+                            .dram_pages = p->hot,
+                            .moves = 4 * p->hot,
+                            .margin = MOVE_MARGIN};
     struct move_hand hand = {0};
     uint64_t random = 9, hit = 0, all = 0, moves = 0;
     new_map();
@@ -369,8 +427,11 @@ static void noise(uint32_t page, void *ctx, struct page_seen *ret)
 
 static void noise_moves_little(void **state)
 {
-    struct move_limits l = {
-        .dram_pages = FOOTPRINT / 10, .moves = FOOTPRINT, .margin = MOVE_MARGIN};
+    struct move_limits l = {.swaps = UINT64_MAX,
+                            .clear = UINT64_MAX,
+                            .dram_pages = FOOTPRINT / 10,
+                            .moves = FOOTPRINT,
+                            .margin = MOVE_MARGIN};
     struct move_hand hand = {0};
     uint64_t random = 13, moves = 0;
     (void)state;
@@ -396,7 +457,11 @@ static void a_64_gib_footprint(void **state)
 {
     const uint32_t pages = (uint32_t)(64 * HY_GIB / HY_PAGE);
     uint32_t hot[2] = {3 * (pages / 8), 3 * (pages / 8) + pages / 16};
-    struct move_limits l = {.dram_pages = pages / 10, .moves = 400000, .margin = MOVE_MARGIN};
+    struct move_limits l = {.swaps = UINT64_MAX,
+                            .clear = UINT64_MAX,
+                            .dram_pages = pages / 10,
+                            .moves = 400000,
+                            .margin = MOVE_MARGIN};
     struct move_hand hand = {0};
     struct coverage c;
     static struct page_seen seen[HISTORY_BLOCK];
@@ -440,6 +505,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_written_pages_come_first),
+        cmocka_unit_test(free_dram_is_filled_before_anything_is_known),
         cmocka_unit_test(reads_may_be_held_and_shed),
         cmocka_unit_test(plan_properties),
         cmocka_unit_test(list_properties),

@@ -460,9 +460,30 @@ static void test_no_cancellation_point(void **state)
     assert_true(came_back);
 }
 
+static void test_paths(void **state)
+{
+    char buf[256], here[256], small[8];
+
+    (void)state;
+    assert_non_null(getcwd(here, sizeof(here)));
+    strcat(here, "/a/b");
+    assert_int_equal(os_absolute_path("a/b", buf, sizeof(buf)), 0);
+    assert_string_equal(buf, here);
+    assert_int_equal(os_absolute_path("/x", buf, sizeof(buf)), 0);
+    assert_string_equal(buf, "/x");
+    assert_int_equal(os_absolute_path("/1234567", small, sizeof(small)), -ENAMETOOLONG);
+    assert_int_equal(os_absolute_path("/123456", small, sizeof(small)), 0);
+    assert_string_equal(small, "/123456");
+    assert_true(os_absolute_path("x", buf, 4) < 0);
+    assert_true(os_is_special_file("/dev/null"));
+    assert_false(os_is_special_file("/proc/self/exe"));
+    assert_false(os_is_special_file(in_dir("nobody")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_paths),
         cmocka_unit_test(test_reserve),
         cmocka_unit_test(test_reserve_more_than_the_machine),
         cmocka_unit_test(test_address_limit),

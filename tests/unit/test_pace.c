@@ -139,6 +139,20 @@ static void a_long_sleep_saves_nothing_up(void **state)
     assert_int_equal(pace_moves(&p), 0);
 }
 
+static void filling_free_dram_owes_bytes_only(void **state)
+{
+    struct pace p;
+    (void)state;
+    pace_init(&p, &limits);
+    assert_int_equal(pace_fill(&p), 0);
+    pace_elapsed(&p, S / 10, S); /* a look took all of the core's share */
+    assert_int_equal(pace_moves(&p), 0);
+    uint64_t n = pace_fill(&p);
+    assert_true(n > 0 && n * HY_PAGE <= 40 * HY_MIB);
+    pace_filled(&p, n + 1);
+    assert_int_equal(pace_fill(&p), 0);
+}
+
 static void moves_that_do_not_pay_pause(void **state)
 {
     struct pace p;
@@ -223,6 +237,7 @@ int main(void)
         cmocka_unit_test(the_interval_adapts),
         cmocka_unit_test(the_rates_are_kept),
         cmocka_unit_test(a_long_sleep_saves_nothing_up),
+        cmocka_unit_test(filling_free_dram_owes_bytes_only),
         cmocka_unit_test(moves_that_do_not_pay_pause),
         cmocka_unit_test(sheds_until_use_drops),
         cmocka_unit_test(balance_needs_proof),

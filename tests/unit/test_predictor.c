@@ -108,10 +108,17 @@ static void heat_follows_the_rounds(void **state)
     for (unsigned from = 0; from <= HEAT_MAX; from++)
         for (unsigned to = 0; to <= HEAT_MAX; to++) {
             unsigned heat = from;
-            for (int i = 0; i < 3; i++)
+            for (int i = 0; i < 5; i++)
                 heat = heat_smooth(heat, to);
-            assert_int_equal(heat, to); /* three passes and it is there */
+            assert_int_equal(heat, to); /* five passes and it is there */
         }
+    /* In use from now on: hot in the second pass. Once in four passes: never. */
+    assert_true(heat_smooth(heat_smooth(0, HEAT_MAX), HEAT_MAX) >= HEAT_HOT);
+    unsigned heat = 0;
+    for (int i = 0; i < 100; i++) {
+        heat = heat_smooth(heat, i % 4 ? 0 : HEAT_MAX);
+        assert_true(heat < HEAT_HOT);
+    }
 }
 
 static void reuse_classes(void **state)

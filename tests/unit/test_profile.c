@@ -64,6 +64,9 @@ static const char full[] = "# made by hand\n"
                            "slowdown = 1.875\n"
                            "write-intensive = 1\n"
                            "footprint = 512M ; measured\n"
+                           "exposure = 0.25\n"
+                           "foreseen = 0\n"
+                           "busy-threads = 7.5\n"
                            "\n"
                            "[options]\n"
                            "dram = 25%\n"
@@ -72,8 +75,21 @@ static const char full[] = "# made by hand\n"
                            "[threads]\n"
                            "dram = 8\n"
                            "pm = 3\n"
+                           "seen = 20\n"
+                           "[phases]\n"
+                           "phase1 = 0 bandwidth 5.97\n"
+                           "phase2 = 1200 none\n"
                            "[machine]\n"
-                           "kernel = 6.1\n"
+                           "figures = measured on a host\n"
+                           "pm = 1T\n"
+                           "cpus = 40\n"
+                           "[recorded]\n"
+                           "runs = 3\n"
+                           "confidence = 0.875\n"
+                           "known = 99.5\n"
+                           "reads = 123456789012\n"
+                           "[modules]\n"
+                           "00ab12 = /usr/bin/redis server\n"
                            "[site dict]\n"
                            "frame0 = 00ab12+0x4f0\n"
                            "frame1 = 0123456789abcdef0123456789abcdef01234567+0xFFFFFFFFFFFFFFFF\n"
@@ -104,6 +120,16 @@ static void assert_full(void)
     assert_int_equal(p.footprint, 512 * HY_MIB);
     assert_int_equal(p.threads[HY_DRAM], 8);
     assert_int_equal(p.threads[HY_PM], 3);
+    assert_int_equal(p.threads_seen, 20);
+    assert_true(p.exposure == 0.25 && p.foreseen == 0 && p.busy_threads == 7.5);
+    assert_int_equal(p.n_phases, 2);
+    assert_true(p.phases[0].start_ms == 0 && p.phases[0].cls == HY_CLASS_BANDWIDTH);
+    assert_true(p.phases[0].slowdown == 5.97 && p.phases[1].start_ms == 1200);
+    assert_true(p.phases[1].cls == HY_CLASS_UNKNOWN && p.phases[1].slowdown == 0);
+    assert_string_equal(p.source.figures, "measured on a host");
+    assert_true(p.source.pm_bytes == 1024 * HY_GIB && p.source.cpus == 40);
+    assert_true(p.source.runs == 3 && p.source.confidence == 0.875 && p.source.known == 99.5);
+    assert_true(p.source.reads == 123456789012u && p.source.writes == 0);
     assert_int_equal(p.n_options, 3);
     assert_int_equal(p.option[0].id, OPT_DRAM);
     assert_string_equal(p.option[0].value, "25%");
@@ -170,6 +196,7 @@ static void test_minimal(void **state)
     assert_string_equal(p.exe, "");
     assert_int_equal(p.cls, HY_CLASS_UNKNOWN);
     assert_int_equal(p.write_intensive, -1);
+    assert_true(p.exposure < 0 && p.foreseen < 0);
     assert_int_equal(p.n_sites, 0);
     assert_int_equal(p.n_options, 0);
     assert_ptr_equal(p.sites, sites);
@@ -334,6 +361,52 @@ static void test_bad_sites(void **state)
     assert_int_equal(p.sites[0].tier, HY_DRAM);
     assert_int_equal(p.sites[0].reads, 0);
     assert_int_equal(n_heard, 1);
+}
+
+static void test_bad_records(void **state)
+{
+    static const char *const phases[] = {"0",         "0 fast", "x cpu 1",    "0 cpu 0",
+                                         "0 cpu 1 2", "-1 cpu", "0 cpu 1001", "0 bandwidth 1,5"};
+    char text[256];
+
+    (void)state;
+    for (unsigned i = 0; i < HY_ARRAY_SIZE(phases); i++) {
+        snprintf(text, sizeof(text), "[phases]\nphase1 = %s\n", phases[i]);
+        assert_int_equal(parse(text), 0);
+        assert_int_equal(n_heard, 1);
+        assert_heard("phase1 = ");
+        assert_int_equal(p.n_phases, 0);
+    }
+    assert_int_equal(parse("[phases]\nphase2 = 0 cpu\nphase1 = 5 cpu\nphases = 1\n"), 0);
+    assert_int_equal(p.n_phases, 1);
+    assert_heard("numbered from 1");
+    assert_heard("unknown key \"phases\" is ignored; did you mean \"phase1\"?");
+    assert_int_equal(parse("[app]\nexposure = 1.5\nforeseen = -1\nbusy-threads = many\n"
+                           "[recorded]\nruns = 4294967296\nconfidence = 2\nwindow = 1\n"
+                           "[modules]\nxy = /lib\nab =\n"),
+                     0);
+    assert_true(p.exposure < 0 && p.foreseen < 0 && p.busy_threads == 0);
+    assert_int_equal(p.source.runs, 0);
+    assert_heard("exposure = 1.5 is ignored; expected: a decimal number from 0 to 1");
+    assert_heard("did you mean \"windows\"?");
+    assert_heard("a build-id of 2 to 40 hex digits");
+    assert_int_equal(n_heard, 8);
+}
+
+static void test_modules(void **state)
+{
+    static const char text[] = "[app]\nab = /no\n[modules]\n# x\n00ab12 = /usr/bin/a b\n"
+                               "  cd=/lib/c.so\r\nzz = /no\nef =\n[site a]\nab = /no\n";
+    struct profile_module m[8];
+
+    (void)state;
+    assert_int_equal(profile_modules(text, strlen(text), m, 8), 2);
+    assert_string_equal(m[0].path, "/usr/bin/a b");
+    assert_int_equal(m[0].id[1], 0xab);
+    assert_string_equal(m[1].path, "/lib/c.so");
+    assert_int_equal(profile_modules(text, strlen(text), m, 1), 1);
+    for (size_t n = 0; n < sizeof(text); n++) /* cut anywhere */
+        assert_true(profile_modules(text, n, m, 8) <= 2);
 }
 
 static void test_duplicates(void **state)
@@ -593,6 +666,7 @@ int main(void)
         cmocka_unit_test(test_duplicates),     cmocka_unit_test(test_options),
         cmocka_unit_test(test_long_lines),     cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_flipped_bytes),  cmocka_unit_test(test_matches),
+        cmocka_unit_test(test_bad_records),    cmocka_unit_test(test_modules),
         cmocka_unit_test(test_build_id),       cmocka_unit_test(test_examples),
     };
 

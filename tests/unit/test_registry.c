@@ -31,7 +31,7 @@ static void test_default_path_is_per_user(void **state)
     char got[64], want[64];
 
     (void)state;
-    snprintf(want, sizeof(want), "/dev/shm/libhybrid-%u", (unsigned)geteuid());
+    snprintf(want, sizeof(want), "/dev/shm/libhybrid-%u.%u", (unsigned)geteuid(), REGISTRY_VERSION);
     registry_default_path(got, sizeof(got));
     assert_string_equal(got, want);
 }
@@ -46,18 +46,27 @@ static void test_all_that_is_published_is_read(void **state)
     assert_int_equal(prctl(PR_GET_NAME, name), 0); /* as ps shows it */
     uint64_t before = os_now_ns();
     assert_int_equal(registry_claim_dram(r, 3 * MB), 0);
-    registry_publish(r, HY_CLASS_BANDWIDTH, 5 * MB, 11 * MB, 13 * MB, 17);
+    const struct registry_told told = {.cls = HY_CLASS_BANDWIDTH,
+                                       .threads = 17,
+                                       .cap = 4,
+                                       .confidence = 1000,
+                                       .slowdown = 5200,
+                                       .placed_slowdown = 1100,
+                                       .pm_bytes = 5 * MB,
+                                       .wish_bytes = 11 * MB,
+                                       .asked_bytes = 13 * MB,
+                                       .promoted_bytes = 19 * MB,
+                                       .demoted_bytes = 23 * MB,
+                                       .written_bytes = 29 * MB,
+                                       .tracked_bytes = 31 * MB};
+    registry_publish(r, &told);
     registry_read(r, &view);
     assert_int_equal(view.n, 2);
     const struct registry_entry *me = entry_of(getpid()), *he = entry_of(o.pid);
     assert_non_null(me);
     assert_true(me->is_self);
-    assert_int_equal(me->cls, HY_CLASS_BANDWIDTH);
     assert_int_equal(me->dram_bytes, 3 * MB);
-    assert_int_equal(me->pm_bytes, 5 * MB);
-    assert_int_equal(me->wish_bytes, 11 * MB);
-    assert_int_equal(me->asked_bytes, 13 * MB);
-    assert_int_equal(me->threads, 17);
+    assert_memory_equal(&me->told, &told, sizeof(told));
     assert_int_equal(me->cpus[0], 0);
     registry_publish_cpus(r, (const uint64_t[REGISTRY_CPU_WORDS]){5, [5] = 1ull << 63});
     registry_read(r, &view);
@@ -67,7 +76,7 @@ static void test_all_that_is_published_is_read(void **state)
     assert_true(me->heartbeat_ns >= before && me->heartbeat_ns <= os_now_ns());
     assert_non_null(he);
     assert_false(he->is_self);
-    assert_int_equal(he->cls, HY_CLASS_CPU);
+    assert_int_equal(he->told.cls, HY_CLASS_CPU);
     assert_int_equal(he->dram_bytes, 7 * MB);
     other_end(&o);
     registry_close(r);
@@ -102,7 +111,7 @@ static void test_without_joining_nothing_is_claimed(void **state)
     (void)state;
     assert_int_equal(registry_claim_dram(r, 1), -ENOTCONN);
     registry_return_dram(r, 1);
-    registry_publish(r, HY_CLASS_CPU, 1, 1, 1, 1);
+    registry_publish(r, &(struct registry_told){.cls = HY_CLASS_CPU, .pm_bytes = 1});
     registry_leave(r);
     registry_read(r, &view);
     assert_int_equal(view.n, 0);
@@ -333,7 +342,10 @@ static void *claim_and_return(void *arg)
         while (held > seen && !__atomic_compare_exchange_n(&worst, &seen, held, false,
                                                            __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
             ;
-        registry_publish(of_threads, HY_CLASS_CPU, held, bytes, 0, (uint32_t)i);
+        registry_publish(of_threads, &(struct registry_told){.cls = HY_CLASS_CPU,
+                                                             .pm_bytes = held,
+                                                             .wish_bytes = bytes,
+                                                             .threads = (uint32_t)i});
         __atomic_sub_fetch(&held_by_threads, bytes, __ATOMIC_SEQ_CST);
         registry_return_dram(of_threads, bytes);
     }
@@ -428,7 +440,7 @@ static void test_readonly_looks_and_does_not_touch(void **state)
     assert_int_equal(view.n, 1);
     assert_int_equal(registry_join(look, HY_CLASS_CPU), -EROFS);
     assert_int_equal(registry_claim_dram(look, 1), -ENOTCONN);
-    registry_publish(look, HY_CLASS_CPU, 1, 1, 1, 1);
+    registry_publish(look, &(struct registry_told){.cls = HY_CLASS_CPU, .pm_bytes = 1});
     assert_memory_equal(&before, f, sizeof(before));
     unmap_raw(f);
     registry_close(look);

@@ -142,16 +142,20 @@ static bool none(uintptr_t page)
 
 static void written_pages_are_found_and_move(void **state)
 {
-    struct move_limits l = {.dram_pages = 1000, .moves = 1000, .margin = MOVE_MARGIN};
+    struct move_limits l = {.swaps = UINT64_MAX,
+                            .clear = UINT64_MAX,
+                            .dram_pages = 1000,
+                            .moves = 1000,
+                            .margin = MOVE_MARGIN};
     struct page_move list[8];
     struct pass_stats stats;
-    uint64_t totals[HY_TIERS][BANDS];
+    uint64_t totals[HY_TIERS][BANDS], on[HY_TIERS];
     (void)state;
     open_with(&fake, NULL);
     assert_string_equal(sampler_source_name(true), "fake");
     assert_null(sampler_source_name(false));
     writes_at = page_100_to_300;
-    assert_int_equal(sampler_add(BASE, 8 * MIB, HY_PM), 0);
+    assert_int_equal(sampler_add(BASE, 8 * MIB, HY_PM, false), 0);
     assert_int_equal(sampler_blocks(), 4);
     for (int i = 0; i < 8; i++)
         stats = pass();
@@ -168,7 +172,7 @@ static void written_pages_are_found_and_move(void **state)
     assert_int_equal(sampler_moves(&l, 1 << 20, list, 8, NULL), 0); /* it rests */
     for (unsigned i = 0; i < HISTORY_COOL; i++)
         pass();
-    sampler_totals(totals);
+    sampler_totals(totals, on);
     assert_int_equal(totals[HY_DRAM][BAND_H_HOT], 100);
     assert_int_equal(totals[HY_PM][BAND_H_HOT], 100);
     assert_int_equal(totals[HY_PM][BAND_REST], 2048 - 200);
@@ -182,32 +186,32 @@ static void written_pages_are_found_and_move(void **state)
 static void reads_come_from_another_source(void **state)
 {
     struct pass_stats stats;
-    uint64_t totals[HY_TIERS][BANDS];
+    uint64_t totals[HY_TIERS][BANDS], on[HY_TIERS];
     (void)state;
     open_with(&fake, &samples);
     assert_string_equal(sampler_source_name(false), "samples");
     writes_at = none;
     reads_at = page_100_to_300;
-    assert_int_equal(sampler_add(BASE, 8 * MIB, HY_PM), 0);
+    assert_int_equal(sampler_add(BASE, 8 * MIB, HY_PM, false), 0);
     for (int i = 0; i < 8; i++)
         stats = pass();
     assert_int_equal(stats.predicted[UN_WD], 2048);
-    sampler_totals(totals);
+    sampler_totals(totals, on);
     assert_int_equal(totals[HY_PM][BAND_HOT_RD], 200);
     assert_int_equal(totals[HY_PM][BAND_REST], 1848);
     sampler_close();
     /* One source for both: ten reads and a write are the read domain, a write alone is not. */
     open_with(&both, NULL);
     writes_at = page_100_to_300;
-    assert_int_equal(sampler_add(BASE, 8 * MIB, HY_PM), 0);
+    assert_int_equal(sampler_add(BASE, 8 * MIB, HY_PM, false), 0);
     for (int i = 0; i < 8; i++)
         pass();
-    sampler_totals(totals);
+    sampler_totals(totals, on);
     assert_int_equal(totals[HY_PM][BAND_HOT_RD], 200);
     reads_at = NULL;
     for (int i = 0; i < 8; i++)
         pass();
-    sampler_totals(totals);
+    sampler_totals(totals, on);
     assert_int_equal(totals[HY_PM][BAND_H_HOT], 200);
     sampler_close();
 }
@@ -221,7 +225,7 @@ static void nothing_works(void **state)
     assert_int_equal(sampler_open(list, &p, 1), -ENODEV);
     assert_int_equal(opened, 0);
     assert_null(sampler_source_name(true));
-    assert_int_equal(sampler_add(BASE, MIB, HY_PM), -ENODEV);
+    assert_int_equal(sampler_add(BASE, MIB, HY_PM, false), -ENODEV);
     sampler_remove(BASE, MIB);
     assert_int_equal(sampler_begin(10), 0);
     sampler_round(0);
@@ -236,7 +240,7 @@ static void ranges_come_and_go(void **state)
 {
     enum { PAGES = 8192 };
     static bool there[PAGES];
-    uint64_t random = 3, totals[HY_TIERS][BANDS];
+    uint64_t random = 3, totals[HY_TIERS][BANDS], on[HY_TIERS];
     (void)state;
     open_with(&fake, NULL);
     writes_at = page_100_to_300;
@@ -249,7 +253,7 @@ static void ranges_come_and_go(void **state)
             sampler_begin(1 + random % 5);
         sampler_round(i % HISTORY_ROUNDS);
         if (add)
-            assert_int_equal(sampler_add(BASE + first * HY_PAGE, n * HY_PAGE, i & 1), 0);
+            assert_int_equal(sampler_add(BASE + first * HY_PAGE, n * HY_PAGE, i & 1, false), 0);
         else
             sampler_remove(BASE + first * HY_PAGE, n * HY_PAGE);
         memset(there + first, add, n);
@@ -258,7 +262,7 @@ static void ranges_come_and_go(void **state)
             sampler_end(&stats);
         }
         uint64_t pages = 0;
-        sampler_totals(totals);
+        sampler_totals(totals, on);
         for (unsigned t = 0; t < HY_TIERS; t++)
             for (unsigned b = 0; b < BANDS; b++)
                 pages += totals[t][b];
@@ -266,10 +270,10 @@ static void ranges_come_and_go(void **state)
             pages -= there[k];
         assert_int_equal(pages, 0);
     }
-    assert_int_equal(sampler_add(BASE + 1, HY_PAGE, HY_PM), -EINVAL);
+    assert_int_equal(sampler_add(BASE + 1, HY_PAGE, HY_PM, false), -EINVAL);
     fail_add = -EBUSY; /* the source cannot: not tracked, and told */
     sampler_remove(BASE, PAGES * HY_PAGE);
-    assert_int_equal(sampler_add(BASE, HY_PAGE, HY_PM), -EBUSY);
+    assert_int_equal(sampler_add(BASE, HY_PAGE, HY_PM, false), -EBUSY);
     assert_int_equal(sampler_blocks(), 0);
     sampler_close();
 }
@@ -316,12 +320,12 @@ static void run_emulated(void)
 static void the_emulated_machines_samples(void **state)
 {
     struct pass_stats stats = {0};
-    uint64_t totals[HY_TIERS][BANDS];
+    uint64_t totals[HY_TIERS][BANDS], on[HY_TIERS];
     (void)state;
     open_with(&sampler_emulated, NULL);
     assert_string_equal(sampler_source_name(true), "emulated-samples");
     assert_string_equal(sampler_source_name(false), "emulated-samples");
-    assert_int_equal(sampler_add(BASE, 2 * MIB, HY_PM), 0);
+    assert_int_equal(sampler_add(BASE, 2 * MIB, HY_PM, false), 0);
     for (int i = 0; i < 8; i++) {
         sampler_begin(UINT64_MAX);
         for (unsigned r = 0; r < HISTORY_ROUNDS; r++) {
@@ -332,7 +336,7 @@ static void the_emulated_machines_samples(void **state)
     }
     assert_int_equal(ring->tail, ring->head); /* all were read */
     assert_int_equal(stats.predicted[WD_FREQ_H], 10);
-    sampler_totals(totals);
+    sampler_totals(totals, on);
     assert_int_equal(totals[HY_PM][BAND_H_HOT], 10);
     assert_int_equal(totals[HY_PM][BAND_HOT_RD], 10);
     assert_int_equal(totals[HY_PM][BAND_REST], 492);
@@ -373,7 +377,7 @@ static void real_stores(const struct sampler_source *source)
         mmap(NULL, PAGES * HY_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     os_no_huge_pages(memory, PAGES * HY_PAGE);
     memset(memory, 0, PAGES * HY_PAGE);
-    assert_int_equal(sampler_add(memory, PAGES * HY_PAGE, HY_PM), 0);
+    assert_int_equal(sampler_add(memory, PAGES * HY_PAGE, HY_PM, false), 0);
     stop = false;
     assert_int_equal(pthread_create(&thread, NULL, write_quarter, NULL), 0);
     for (int i = 0; i < 10; i++) {
@@ -407,7 +411,11 @@ static void real_stores(const struct sampler_source *source)
            PAGES, stats.groups, stats.predicted[WD_FREQ_H]);
     assert_int_equal(stats.predicted[WD_FREQ_H], PAGES / 4);
     assert_int_equal(stats.predicted[UN_WD], 3 * PAGES / 4);
-    struct move_limits l = {.dram_pages = PAGES, .moves = PAGES, .margin = MOVE_MARGIN};
+    struct move_limits l = {.swaps = UINT64_MAX,
+                            .clear = UINT64_MAX,
+                            .dram_pages = PAGES,
+                            .moves = PAGES,
+                            .margin = MOVE_MARGIN};
     struct page_move move[64];
     size_t bytes = 0;
     unsigned n = sampler_moves(&l, 1 << 20, move, 64, NULL);
@@ -434,9 +442,81 @@ static void real_stores_by_soft_dirty(void **state)
     real_stores(&sampler_soft_dirty);
 }
 
+/* What moved away from its home is known, through all that can happen to the memory. */
+static void the_books(void **state)
+{
+    (void)state;
+    open_with(&fake, NULL);
+    writes_at = none;
+    assert_int_equal(sampler_add(BASE, 4 * MIB, HY_PM, true), 0);
+    assert_int_equal(sampler_add(BASE + 4 * MIB, 4 * MIB, HY_PM, true), 0); /* joins */
+    assert_int_equal(sampler_add(BASE + 64 * MIB, 2 * MIB, HY_DRAM, false), 0);
+    assert_int_equal(sampler_blocks(), 5);
+    assert_int_equal(sampler_extra_dram(), 0);
+    sampler_moved(BASE + MIB, 4 * MIB, HY_DRAM, true);
+    assert_int_equal(sampler_extra_dram(), 1024);
+    sampler_moved(BASE + 64 * MIB, MIB, HY_PM, true);
+    assert_int_equal(sampler_extra_dram(), 1024 - 256);
+    /* Again, or refused: no difference. */
+    sampler_moved(BASE + MIB, MIB, HY_DRAM, true);
+    sampler_moved(BASE, MIB, HY_DRAM, false);
+    assert_int_equal(sampler_extra_dram(), 1024 - 256);
+    sampler_discard(BASE + 2 * MIB, MIB);
+    assert_int_equal(sampler_extra_dram(), 768 - 256);
+    /* A hole in the middle: what is left is where it was. */
+    sampler_remove(BASE + 3 * MIB, MIB);
+    assert_int_equal(sampler_extra_dram(), 512 - 256);
+    sampler_remove(BASE, 8 * MIB);
+    assert_int_equal(sampler_extra_dram(), -256);
+    sampler_remove(BASE + 64 * MIB, 2 * MIB);
+    assert_int_equal(sampler_extra_dram(), 0);
+    assert_int_equal(sampler_blocks(), 0);
+    sampler_close();
+}
+
+/* 64 GiB of which next to nothing is used: the work of a pass does not grow with it. */
+static void a_huge_footprint(void **state)
+{
+    const size_t gib = 1024 * MIB;
+    struct move_limits l = {.swaps = UINT64_MAX,
+                            .clear = UINT64_MAX,
+                            .dram_pages = 1000,
+                            .moves = 1000,
+                            .margin = MOVE_MARGIN};
+    struct sampler_bin bins[256];
+    struct page_move list[8];
+    uint64_t looked = 0;
+    (void)state;
+    open_with(&fake, NULL);
+    writes_at = none;
+    for (size_t at = 0; at < 64 * gib; at += 4 * MIB) /* as a heap takes it */
+        assert_int_equal(sampler_add(BASE + at, 4 * MIB, HY_PM, true), 0);
+    assert_int_equal(sampler_blocks(), 64 * gib / (2 * MIB));
+    for (int i = 0; i < 200; i++) {
+        watched_pages = 0;
+        struct pass_stats stats = pass();
+        assert_true(watched_pages <= (int)(SAMPLER_BATCH * HISTORY_BLOCK));
+        assert_true(stats.observed <= SAMPLER_BATCH * HISTORY_BLOCK);
+        looked += stats.observed;
+        assert_int_equal(sampler_moves(&l, 4096, list, 8, NULL), 0);
+    }
+    assert_true(looked >= 64 * gib / HY_PAGE); /* all of it in two cycles */
+    assert_int_equal(sampler_bins(bins, 256), 256);
+    uint64_t pages = 0, sampled = 0;
+    for (int i = 0; i < 256; i++) {
+        pages += bins[i].pages;
+        sampled += bins[i].looked;
+    }
+    assert_int_equal(pages, 64 * gib / HY_PAGE);
+    assert_true(sampled <= 256 * 64);
+    sampler_close();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_books),
+        cmocka_unit_test(a_huge_footprint),
         cmocka_unit_test(written_pages_are_found_and_move),
         cmocka_unit_test(reads_come_from_another_source),
         cmocka_unit_test(nothing_works),

@@ -344,7 +344,7 @@ static void test_no_system_call(void **state)
 
 enum { THREADS = 8, STACKS = 256, ROUNDS = 300 };
 static site_id by_thread[THREADS][STACKS];
-static unsigned lost[THREADS];
+static unsigned lost[THREADS], wrong[THREADS];
 
 static void *capture_all(void *arg)
 {
@@ -358,7 +358,7 @@ static void *capture_all(void *arg)
             else if (by_thread[t][k] == 0)
                 by_thread[t][k] = id;
             else if (by_thread[t][k] != id)
-                lost[t] += 1000000;
+                wrong[t]++;
             sites_note_alloc(id, 100, 2);
             if (r & 1)
                 sites_note_free(id, 100, 2);
@@ -392,8 +392,12 @@ static void test_threads(void **state)
     assert_int_equal(count + other.count - before.count, 2 * all);
     assert_int_equal(bytes + other.bytes - before.bytes, 200 * all);
     assert_int_equal(live + other.live_bytes - before.live_bytes, 100 * all);
-    for (unsigned i = 0; i < THREADS; i++)
-        assert_true(lost[i] < STACKS);
+    for (unsigned i = 0; i < THREADS; i++) {
+        assert_int_equal(wrong[i], 0);
+        /* Most are told. How many are not is a matter of where a thread that enters one is
+         * interrupted, for a time slice or several on a busy machine. */
+        assert_true(lost[i] < STACKS * ROUNDS / 2);
+    }
 }
 
 static bool stop;
@@ -488,7 +492,7 @@ static void test_steer(void **state)
 
     /* b in full, and two frames that a and b begin with: the longer one wins. */
     struct profile_site p[3] = {steer_of(a, 2, HY_DRAM), steer_of(b, ib.n_frames, HY_PM)};
-    sites_steer(p, 2, &unmatched);
+    sites_steer(p, 2, NULL, &unmatched);
     assert_int_equal(unmatched, 0);
     assert_true(sites_tier(a, &tier) && tier == HY_DRAM);
     assert_true(sites_tier(b, &tier) && tier == HY_PM);
@@ -506,7 +510,7 @@ static void test_steer(void **state)
     /* Of another build: never matches, and is said. */
     p[0].frames[0].build_id[3] ^= 1;
     p[2] = steer_of(c, 1, HY_PM);
-    sites_steer(p, 3, &unmatched);
+    sites_steer(p, 3, NULL, &unmatched);
     assert_int_equal(unmatched, 1);
     assert_false(sites_tier(a, &tier));
     assert_true(sites_tier(b, &tier) && tier == HY_PM);
@@ -517,11 +521,11 @@ static void test_steer(void **state)
     p[0].has_tier = false;
     p[1].n_frames = SITE_FRAMES + 1;
     p[2].n_frames = 0;
-    sites_steer(p, 3, &unmatched);
-    assert_int_equal(unmatched, 0);
+    sites_steer(p, 3, NULL, &unmatched);
+    assert_int_equal(unmatched, 1); /* p[0], of another build */
     assert_false(sites_tier(b, &tier));
     assert_false(sites_may_steer(leaf));
-    sites_steer(NULL, 0, NULL);
+    sites_steer(NULL, 0, NULL, NULL);
     assert_false(sites_tier(c, &tier));
 }
 
@@ -535,7 +539,7 @@ static void test_steer_a_module_to_come(void **state)
     site_id id = (site_id)p.walk(capture, 4, 0x21);
     struct profile_site s = steer_of(id, 4, HY_PM);
     dlclose(p.handle);
-    sites_steer(&s, 1, &unmatched);
+    sites_steer(&s, 1, NULL, &unmatched);
     assert_int_equal(unmatched, 1);
     for (int round = 0; round < 3; round++) {
         p = load(plugin_path[1]);
@@ -544,8 +548,8 @@ static void test_steer_a_module_to_come(void **state)
         assert_true(sites_tier((site_id)p.walk(capture, 5, 0x081), &tier) && tier == HY_PM);
         dlclose(p.handle);
     }
-    sites_steer(&s, 1, &unmatched);
-    sites_steer(NULL, 0, NULL);
+    sites_steer(&s, 1, NULL, &unmatched);
+    sites_steer(NULL, 0, NULL, NULL);
 }
 
 static void test_accounts(void **state)
@@ -571,6 +575,58 @@ static void test_accounts(void **state)
     assert_false(sites_get((site_id)sites_count(), &s));
 }
 
+/* Blocks of one stack that are in use at the same time are sites of their own. */
+static void test_nth_block(void **state)
+{
+    (void)state;
+    const uint64_t large = 1 << 20;
+    enum hy_tier tier;
+    site_id base = (site_id)one.walk(capture, 5, 0x4c1), nth[4];
+    assert_int_equal(sites_nth(base, large), base);
+    assert_int_equal(sites_nth(0, large), 0);
+    sites_note_alloc(base, large, 1);
+    for (unsigned k = 1; k < 4; k++) {
+        nth[k] = sites_nth(base, large);
+        assert_int_not_equal(nth[k], base);
+        struct site_info s = info_of(nth[k]), b = info_of(base);
+        assert_int_equal(s.nth, k);
+        assert_int_equal(s.n_frames, b.n_frames);
+        assert_memory_equal(s.frames, b.frames, s.n_frames * sizeof(s.frames[0]));
+        assert_int_equal(sites_nth(base, large), nth[k]);
+        assert_int_equal(sites_nth(base, 100), base); /* small ones are not told apart */
+        sites_note_alloc(nth[k], large, 1);
+        sites_note_alloc(base, 100, 50); /* nor do sampled ones count */
+    }
+    /* One goes: its place is taken again, not a new one. */
+    sites_note_free(nth[3], large, 1);
+    assert_int_equal(sites_nth(base, large), nth[3]);
+
+    /* In a profile: the second by its number, all others by the frames. */
+    struct profile_site p[2] = {steer_of(base, 3, HY_PM), steer_of(base, 3, HY_DRAM)};
+    p[1].nth = 2;
+    sites_steer(p, 2, NULL, NULL);
+    assert_true(sites_tier(base, &tier) && tier == HY_PM);
+    assert_true(sites_tier(nth[1], &tier) && tier == HY_PM);
+    assert_true(sites_tier(nth[2], &tier) && tier == HY_DRAM);
+    assert_int_equal(sites_steered(nth[2]), 1);
+    /* Bytes noted from now on, by place. */
+    sites_note_alloc(nth[1], large, 1);
+    sites_note_alloc(base, 1000, 2);
+    sites_note_alloc(nth[2], 500, 1);
+    assert_int_equal(sites_steered_live(0), large + 2000);
+    assert_int_equal(sites_steered_live(1), 500);
+    sites_set_tier(0, false, HY_DRAM);
+    assert_false(sites_tier(nth[1], &tier));
+    sites_set_tier(0, true, HY_DRAM);
+    assert_true(sites_tier(base, &tier) && tier == HY_DRAM);
+    sites_set_tier(PROFILE_MAX_SITES, true, HY_DRAM); /* no such place: no harm */
+    sites_steer(NULL, 0, NULL, NULL);
+    /* Many: the later ones are the stack's own again. */
+    for (unsigned k = 0; k < 100; k++)
+        sites_note_alloc(sites_nth(base, large), large, 1);
+    assert_int_equal(sites_nth(base, large), base);
+}
+
 /* Last: it fills the table for good. */
 static void test_full_table(void **state)
 {
@@ -588,7 +644,7 @@ static void test_full_table(void **state)
     assert_int_equal(one.walk(capture, 7, SITE_MAX * 3 - 1), 0);
     /* There is still room for what a profile steers. */
     struct profile_site p = steer_of(early, 1, HY_PM);
-    sites_steer(&p, 1, NULL);
+    sites_steer(&p, 1, NULL, NULL);
     site_id steered = (site_id)one.walk(capture, 7, SITE_MAX * 3 + 5);
     assert_int_not_equal(steered, 0);
     assert_true(sites_tier(steered, &tier) && tier == HY_PM);
@@ -597,7 +653,7 @@ static void test_full_table(void **state)
         one.walk(capture, 7, SITE_MAX * 3 + 6 + i);
     assert_int_equal(sites_count(), SITE_MAX);
     assert_int_equal(one.walk(capture, 7, 3), early);
-    sites_steer(NULL, 0, NULL);
+    sites_steer(NULL, 0, NULL, NULL);
 }
 
 int main(int argc, char **argv)
@@ -641,6 +697,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_steer),
         cmocka_unit_test(test_steer_a_module_to_come),
         cmocka_unit_test(test_accounts),
+        cmocka_unit_test(test_nth_block),
         cmocka_unit_test(test_full_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -116,7 +116,7 @@ static void search_finds_the_best_within_ten_percent(void **state)
                 for (unsigned repeat = 0; repeat < 10; repeat++) {
                     struct threads_search s;
                     double part;
-                    threads_search_begin(&s, first, CPUS);
+                    threads_search_begin(&s, first, CPUS, 0);
                     part = searched(&s, knee, drop, repeat ? 0.01 : 0);
                     worst = HY_MIN(worst, part);
                 }
@@ -124,12 +124,69 @@ static void search_finds_the_best_within_ten_percent(void **state)
     assert_true(worst > 0.90);
 }
 
+static void mean_waits_until_it_rests(void **state)
+{
+    struct threads_mean m = {0};
+    double rate = 0;
+    unsigned n = 0;
+    (void)state;
+    /* Steady: three windows. */
+    while (!threads_mean_add(&m, 5, 2, &rate))
+        n++;
+    assert_int_equal(n, 2);
+    assert_true(rate == 2.5);
+    /* What is late in one window comes in the next. */
+    for (unsigned round = 0; round < 20; round++) {
+        n = 1;
+        while (!threads_mean_add(&m, n % 2 ? 60 : 140, 100, &rate))
+            n++;
+        assert_in_range(n, 4, THREADS_MEAN_MOST);
+        assert_true(rate > 0.95 && rate < 1.05);
+    }
+    /* It ends, whatever comes. */
+    for (n = 1; !threads_mean_add(&m, pow(2, n), 1, &rate); n++)
+        assert_in_range(n, 1, THREADS_MEAN_MOST);
+    /* A window without time is none. */
+    for (n = 0; n < 100; n++)
+        assert_false(threads_mean_add(&m, 1, 0, &rate) || threads_mean_add(&m, NAN, 1, &rate));
+}
+
+/* The rate with all threads, known before, saves the way up and misleads nobody. */
+static void what_all_threads_reach_helps(void **state)
+{
+    double worst = 1;
+    unsigned with = 0, without = 0;
+    (void)state;
+    for (double drop = 0; drop <= 0.021; drop += 0.02)
+        for (double knee = 1; knee <= CPUS; knee += 0.5)
+            for (unsigned first = 1; first <= CPUS; first++) {
+                struct threads_search s;
+                double part;
+                threads_search_begin(&s, first, CPUS, speed(knee, drop, CPUS));
+                part = searched(&s, knee, drop, 0.01);
+                worst = HY_MIN(worst, part);
+                with += s.probes;
+                threads_search_begin(&s, first, CPUS, 0);
+                (void)searched(&s, knee, drop, 0.01);
+                without += s.probes;
+            }
+    print_message("worst choice: %.3f of the best speed; probes %u, without %u\n", worst, with,
+                  without);
+    assert_true(worst > 0.90);
+    assert_true(with < without);
+    /* The first of all: nothing is known better. */
+    struct threads_search s;
+    threads_search_begin(&s, CPUS, CPUS, 3);
+    threads_search_rate(&s, 4);
+    assert_true(s.best == CPUS && !s.resting && s.next < CPUS);
+}
+
 static void search_prefers_fewer_threads(void **state)
 {
     struct threads_search s;
     (void)state;
     for (unsigned first = 1; first <= CPUS; first++) {
-        threads_search_begin(&s, first, CPUS);
+        threads_search_begin(&s, first, CPUS, 0);
         (void)searched(&s, 4, 0, 0);
         assert_in_range(threads_search_count(&s), 4, 5);
     }
@@ -139,7 +196,7 @@ static void search_rests_and_begins_anew(void **state)
 {
     struct threads_search s;
     (void)state;
-    threads_search_begin(&s, 4, CPUS);
+    threads_search_begin(&s, 4, CPUS, 0);
     (void)searched(&s, 4, 0.01, 0);
     for (int i = 0; i < 100; i++) {
         threads_search_rate(&s, 4 * noise(0.1));
@@ -152,8 +209,15 @@ static void search_rests_and_begins_anew(void **state)
         threads_search_rate(&s, 1);
     assert_false(s.resting);
     assert_true(searched(&s, 15, 0, 0) > 0.9);
+    /* One that changes all the time: ever longer rests. */
+    unsigned probed = 0;
+    for (int i = 0; i < 10000; i++) {
+        probed += !s.resting;
+        threads_search_rate(&s, i / 4 % 2 ? 1 : 40);
+    }
+    assert_true(probed < 10 * THREADS_PROBES);
     /* A program that does nothing is not judged. */
-    threads_search_begin(&s, 4, CPUS);
+    threads_search_begin(&s, 4, CPUS, 0);
     for (int i = 0; i < 100; i++)
         assert_int_equal(threads_search_rate(&s, 0), 4);
     assert_int_equal(threads_search_rate(&s, NAN), 4);
@@ -163,11 +227,11 @@ static void search_keeps_its_limits(void **state)
 {
     struct threads_search s;
     (void)state;
-    threads_search_begin(&s, 0, 0);
+    threads_search_begin(&s, 0, 0, 0);
     assert_int_equal(threads_search_count(&s), 1);
     threads_search_rate(&s, 5);
     assert_true(s.resting && s.next == 1);
-    threads_search_begin(&s, 5000, 3000);
+    threads_search_begin(&s, 5000, 3000, 0);
     assert_int_equal(threads_search_count(&s), THREADS_MAX);
 }
 
@@ -178,6 +242,8 @@ int main(void)
         cmocka_unit_test(fewest_is_within_the_slack),
         cmocka_unit_test(knee_is_bandwidth_over_demand),
         cmocka_unit_test(search_finds_the_best_within_ten_percent),
+        cmocka_unit_test(mean_waits_until_it_rests),
+        cmocka_unit_test(what_all_threads_reach_helps),
         cmocka_unit_test(search_prefers_fewer_threads),
         cmocka_unit_test(search_rests_and_begins_anew),
         cmocka_unit_test(search_keeps_its_limits),

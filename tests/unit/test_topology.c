@@ -2,7 +2,6 @@
  * Topology: fake sysfs trees in a temporary folder, and the choice of the PM
  * nodes on machines of many kinds. */
 #include <errno.h>
-#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "fake_tree.h"
 #include "service/topology.h"
 
 static char top[64], root[80];
@@ -27,32 +27,15 @@ static int setup(void **state)
     return mkdir(root, 0700);
 }
 
-static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *where)
-{
-    (void)st, (void)flag, (void)where;
-    return remove(path);
-}
-
 static int teardown(void **state)
 {
     (void)state;
-    return nftw(top, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    return tree_remove(top);
 }
 
-/* Write a file below the fake root, with its folders. */
 static void put(const char *name, const char *text)
 {
-    char path[512];
-    snprintf(path, sizeof(path), "%s/%s", root, name);
-    for (char *p = path + strlen(root) + 1; (p = strchr(p, '/')) != NULL; p++) {
-        *p = '\0';
-        assert_true(mkdir(path, 0700) == 0 || errno == EEXIST);
-        *p = '/';
-    }
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    assert_true(fputs(text, f) >= 0);
-    assert_int_equal(fclose(f), 0);
+    tree_put(root, name, text);
 }
 
 static void put_node(int id, const char *cpus, unsigned long total_kib, unsigned long free_kib)

@@ -4,7 +4,8 @@
 
     vm.py fetch
     vm.py selftest --vm-exit FILE
-    vm.py run --topology kmem --vm-exit FILE [--file NAME=PATH]... [--lib SONAME]... JOB...
+    vm.py run --topology kmem --vm-exit FILE [--file NAME=PATH]... [--lib SONAME]...
+              [--set NAME=VALUE]... JOB...
 
 JOB is a shell script, run as root in /job beside the files; status 0 is success.
 Status: 0 all jobs succeeded, 77 the machine cannot be had here, 1 otherwise.
@@ -63,7 +64,7 @@ def report(result, jobs, seconds):
 def run(args):
     folder = vm_fetch.fetch(say)
     files = [f.split("=", 1) for f in args.file]
-    job = vm_image.build_job(args.jobs, files, args.lib)
+    job = vm_image.build_job(args.jobs, files, args.lib, args.set)
     base = base_image(folder, args.vm_exit)
     started = time.monotonic()
     result = vm_machine.boot(folder, [base, job], args.topology, args.cpus, args.seconds)
@@ -107,6 +108,8 @@ def main():
     r.add_argument("--vm-exit", required=True, help="the program vm_exit (static)")
     r.add_argument("--file", action="append", default=[], metavar="NAME=PATH")
     r.add_argument("--lib", action="append", default=[], metavar="SONAME")
+    r.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
+                   help="a shell variable for the jobs")
     r.add_argument("--cpus", type=int, default=2)
     r.add_argument("--seconds", type=int, default=240)
     r.add_argument("jobs", nargs="+", metavar="JOB")

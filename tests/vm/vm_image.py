@@ -5,6 +5,7 @@ import glob
 import lzma
 import os
 import re
+import shlex
 import stat
 import subprocess
 
@@ -12,7 +13,7 @@ from vm_fetch import find_tool, library_path
 
 # In the order of loading: insmod follows no dependencies.
 MODULES = ("virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci "
-           "virtio_console crc16 mbcache jbd2 crc32c_generic ext4 "
+           "virtio_console virtio_blk crc16 mbcache jbd2 crc32c_generic ext4 "
            "libnvdimm nfit nd_btt nd_pmem dax_pmem device_dax kmem").split()
 LIBRARY_FOLDERS = ("/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64",
                    "/lib", "/usr/lib", "/usr/local/lib")
@@ -133,9 +134,12 @@ def build_base(folder, init_script, vm_exit):
     return a.finish()
 
 
-def build_job(scripts, files, libraries):
-    """scripts: run in this order; files: [(name, path)] in /job; libraries: sonames."""
+def build_job(scripts, files, libraries, settings=()):
+    """scripts: run in this order; files: [(name, path)] in /job; libraries: sonames;
+    settings: NAME=VALUE for the scripts."""
     a = Archive()
+    text = "".join("%s=%s\n" % (n, shlex.quote(v)) for n, v in (s.split("=", 1) for s in settings))
+    a.data("job/settings", text.encode())
     for n, script in enumerate(scripts):
         a.file("job/run/%02d-%s" % (n, os.path.basename(script)), script)
     for name, path in files:

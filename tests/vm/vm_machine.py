@@ -12,6 +12,7 @@ DRAM_MIB = 768
 # kmem takes whole blocks of 128 MiB and loses the first: 512 MiB remain
 NVDIMM_MIB = 640
 FSDAX_MIB = 256
+DISK_MIB = 32
 TOPOLOGIES = {"ram2": "", "kmem": "kmem", "fsdax": "kmem,fsdax", "devdax": "devdax"}
 
 
@@ -66,6 +67,8 @@ def boot(folder, initrd, topology, cpus=2, seconds=240):
         with open(work + "/initrd", "wb") as f:
             for part in initrd:
                 f.write(part)
+        with open(work + "/disk", "wb") as f:
+            f.truncate(DISK_MIB << 20)
         command = [find_tool(root, "qemu-system-x86_64")]
         for data in ("/usr/share/qemu", "/usr/share/seabios"):
             for base in (root, ""):
@@ -81,8 +84,12 @@ def boot(folder, initrd, topology, cpus=2, seconds=240):
                     "-serial", "file:" + work + "/console", "-device", "virtio-serial-pci",
                     "-chardev", "file,id=out,path=" + work + "/output",
                     "-device", "virtserialport,chardev=out,name=out", "-append",
-                    "console=ttyS0 panic=-1 loglevel=4 tsc=reliable "
+                    # On a busy machine the timer can come too late for the kernel's check of it.
+                    "console=ttyS0 panic=-1 loglevel=4 tsc=reliable no_timer_check "
                     "transparent_hugepage=madvise vm_pm=" + TOPOLOGIES[topology]]
+        # After the port: /dev/vport0p1 is so called because that is the first virtio device.
+        command += ["-drive", "file=" + work + "/disk,if=none,id=disk,format=raw",
+                    "-device", "virtio-blk-pci,drive=disk"]
         with open(work + "/qemu", "wb") as log:
             qemu = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                     env=dict(os.environ, LD_LIBRARY_PATH=library_path(root)))

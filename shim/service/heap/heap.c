@@ -117,18 +117,26 @@ static void *alloc_small(unsigned cls, enum hy_tier t)
 }
 
 /* Large blocks that all begin at a multiple of 64 KiB compete for the same sets of the
- * L1 when they are used side by side: each begins some lines later than the one before. */
+ * L1 when they are used side by side: each begins some lines later than the one before.
+ * Sampled small blocks, which have a run as well, would miss more often than their like. */
 #define LINE       64u
 #define COLOURS    64u /* a page of lines */
 #define COLOUR_MIN (256 * HY_KIB)
 
-static uint8_t next_colour(size_t n, size_t align)
+static uint8_t next_colour(size_t n, size_t align, bool sampled)
 {
     static uint32_t turn;
-    if (align > LINE || n < COLOUR_MIN)
+    if (align > LINE || (n < COLOUR_MIN && !sampled))
         return 0;
     /* An odd step visits them all; a large one keeps neighbours apart. */
     return (uint8_t)(__atomic_add_fetch(&turn, 37, __ATOMIC_RELAXED) % COLOURS);
+}
+
+/* The last block that fits must not go elsewhere for a page of colour. */
+static bool only_without_colour(enum hy_tier t, size_t n, size_t coloured)
+{
+    uint64_t room = hy_hg.host.room ? hy_hg.host.room(t) : UINT64_MAX;
+    return room < coloured && room >= hy_align_up(n, HY_PAGE);
 }
 
 static void *block_of(uint32_t i)
@@ -136,12 +144,27 @@ static void *block_of(uint32_t i)
     return (char *)granule_addr(i) + hy_hg.g[i].colour * LINE;
 }
 
+/* Only blocks with sites are asked about, so others pay nothing. */
+static bool labelled;
+
+static void label(uint32_t i, uint32_t from, uint32_t len, uint16_t site)
+{
+    if (!__atomic_load_n(&labelled, __ATOMIC_RELAXED))
+        return;
+    for (uint32_t k = from; k < len; k++)
+        hy_hg.g[i + k].site = site;
+}
+
 static void *alloc_run(size_t n, size_t align, const struct heap_want *w, bool *ret_zeroed)
 {
     if (n > PTRDIFF_MAX - HY_PAGE || align > PTRDIFF_MAX / 2)
         return NULL;
-    uint8_t colour = next_colour(n, align);
+    uint8_t colour = next_colour(n, align, w->own_run && n <= SIZECLASS_MAX);
     size_t size = hy_align_up((n ? n : 1) + colour * LINE, HY_PAGE);
+    if (HY_UNLIKELY(colour && only_without_colour(w->tier, n, size))) {
+        colour = 0;
+        size = hy_align_up(n ? n : 1, HY_PAGE);
+    }
     size_t room = hy_align_up(size, HEAP_GRANULE) >> HEAP_GRANULE_SHIFT;
     size_t len = room + (w->spare >> HEAP_GRANULE_SHIFT);
     size_t a = align <= HEAP_GRANULE ? 1 : align >> HEAP_GRANULE_SHIFT;
@@ -162,6 +185,7 @@ static void *alloc_run(size_t n, size_t align, const struct heap_want *w, bool *
         hy_hg.g[i].asked = n;
         hy_hg.g[i].colour = colour;
         hy_hg.g[i].site = w->site;
+        label(i, 1, (uint32_t)attempt[k].len, w->site);
         hy_hg.g[i].weight = w->weight;
         hy_heap.map[i] = HEAP_LARGE;
         return block_of(i);
@@ -253,8 +277,10 @@ static bool resize_run(uint32_t i, size_t n)
     if (in_fork || (n <= SIZECLASS_MAX && g->len > 1))
         return false; /* no lock now; or a class fits better */
     if (len > g->len) {
+        uint32_t before = g->len;
         if (len >= NO_GRANULE || !pages_grow(i, (uint32_t)len))
             return false;
+        label(i, before, (uint32_t)len, g->site);
     } else if (size < g->size && len < g->len) {
         pages_shrink(i, (uint32_t)len);
     }
@@ -286,6 +312,41 @@ bool heap_site_of(const void *p, uint16_t *ret_site, uint32_t *ret_weight, size_
     *ret_weight = g->weight;
     *ret_size = g->asked;
     return true;
+}
+
+void heap_label_runs(void)
+{
+    __atomic_store_n(&labelled, true, __ATOMIC_RELAXED);
+}
+
+void heap_place_of(const void *address, struct heap_place *ret)
+{
+    uint32_t i = granule_of(address);
+
+    *ret = (struct heap_place){HEAP_IS_RUN, 0, SIZECLASS_COUNT};
+    if (i >= pages_committed(granule_tier(i)))
+        return; /* the supplier's own records */
+    unsigned v = __atomic_load_n(&hy_heap.map[i], __ATOMIC_RELAXED);
+    const struct granule *g = &hy_hg.g[i];
+    bool span = v >= 1 && v <= HEAP_BINS;
+    ret->what = span ? HEAP_IS_SMALL : HEAP_IS_RUN;
+    ret->site = span ? 0 : g->site;
+    if (span)
+        ret->cls = (uint8_t)((v - 1) % SIZECLASS_COUNT);
+    else if (v == HEAP_LARGE && g->asked <= SIZECLASS_MAX)
+        ret->cls = (uint8_t)sizeclass_of(g->asked);
+}
+
+void heap_each_sampled(void (*fn)(uint16_t site, unsigned cls, size_t size))
+{
+    for (int t = 0; t < HY_TIERS; t++) {
+        uint32_t end = pages_committed((enum hy_tier)t);
+        for (uint32_t i = hy_hg.first[t]; i < end; i++) {
+            const struct granule *g = &hy_hg.g[i];
+            if (hy_heap.map[i] == HEAP_LARGE && g->asked <= SIZECLASS_MAX && g->site)
+                fn(g->site, sizeclass_of(g->asked), g->asked);
+        }
+    }
 }
 
 /* --- upkeep ------------------------------------------------------------------ */

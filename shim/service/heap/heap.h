@@ -36,6 +36,11 @@ struct heap_host {
      * whatever the limit (the other tier has failed). */
     bool (*charge)(enum hy_tier tier, size_t bytes, bool force);
     void (*discharge)(enum hy_tier tier, size_t bytes);
+    /* What charge would still allow, roughly; NULL: no matter. */
+    uint64_t (*room)(enum hy_tier tier);
+    /* Before purged or fresh memory is used (NULL: nothing to do): false: the medium has no
+     * room for it now. */
+    bool (*restore)(enum hy_tier tier, void *base, size_t bytes);
 };
 
 struct heap_stats {
@@ -144,6 +149,19 @@ size_t heap_usable_size(const void *p);
 bool heap_resize_in_place(void *p, size_t n);
 /* Site, weight and requested bytes of a large or sampled block; false for others. */
 bool heap_site_of(const void *p, uint16_t *ret_site, uint32_t *ret_weight, size_t *ret_size);
+
+/* What an address in the heaps belongs to, for samples of accesses: of freed memory what it
+ * last was. Any address of ours; nothing is locked, so the answer may be of a moment ago. */
+struct heap_place {
+    enum { HEAP_IS_RUN, HEAP_IS_SMALL } what; /* a block with a run, one of a span */
+    uint16_t site;                            /* of a run; 0: not known */
+    uint8_t cls; /* size class; SIZECLASS_COUNT for blocks larger than any */
+};
+void heap_place_of(const void *address, struct heap_place *ret);
+/* Runs are labelled for heap_place_of from now on: two bytes for each 64 KiB. */
+void heap_label_runs(void);
+/* Calls fn for each live block with a run of its own though it is small (sampled blocks). */
+void heap_each_sampled(void (*fn)(uint16_t site, unsigned cls, size_t size));
 
 /* --- upkeep --------------------------------------------------------------- */
 

@@ -88,6 +88,8 @@ bool pages_grow(uint32_t head, uint32_t len);
 void pages_decay(enum hy_tier t, size_t max_bytes);
 void pages_purge_all(enum hy_tier t);
 void pages_stats(enum hy_tier t, struct heap_stats *ret);
+/* The tables may be read below this granule. */
+uint32_t pages_committed(enum hy_tier t);
 void pages_prefork(void);
 bool pages_try_prefork(void);
 void pages_postfork(void);

@@ -209,7 +209,7 @@ static bool commit_tables(enum hy_tier t, uint32_t i, uint32_t len)
         commit_rows(hy_hg.bits, p->committed, want, SPAN_MAX_BLOCKS / 8) ||
         commit_rows(hy_heap.map, p->committed, want, 1))
         return false;
-    p->committed = want;
+    __atomic_store_n(&p->committed, want, __ATOMIC_RELEASE);
     return true;
 }
 
@@ -257,6 +257,13 @@ static uint32_t find_run(enum hy_tier t, uint32_t len, uint64_t bytes, bool forc
     return i;
 }
 
+/* Clean memory is about to be used. */
+static bool restore(enum hy_tier t, uint32_t i, uint32_t len)
+{
+    return !hy_hg.host.restore ||
+           hy_hg.host.restore(t, granule_addr(i), (size_t)len << HEAP_GRANULE_SHIFT);
+}
+
 uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size, bool force,
                      bool *ret_zeroed)
 {
@@ -266,10 +273,16 @@ uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size
     uint64_t full = (uint64_t)len << HEAP_GRANULE_SHIFT, bytes = size ? size : full;
 
     pthread_mutex_lock(&p->lock);
-    uint32_t i = find_run(t, len + align - 1, bytes, force, &kind);
+    uint32_t i = find_run(t, len + align - 1, bytes, force, &kind), skip = 0;
+    if (i != NO_GRANULE) {
+        skip = (uint32_t)(-((hy_heap.base >> HEAP_GRANULE_SHIFT) + i) & (align - 1));
+        if (kind == RUN_CLEAN && !restore(t, i + skip, len)) {
+            discharge(t, bytes);
+            i = NO_GRANULE;
+        }
+    }
     if (i != NO_GRANULE) {
         uint32_t total = g[i].len;
-        uint32_t skip = (uint32_t)(-((hy_heap.base >> HEAP_GRANULE_SHIFT) + i) & (align - 1));
         set_remove(set_of(p, (uint8_t)kind), i);
         /* Taken first, so that the pieces beside it do not join over it. */
         mark_run(i + skip, len, as);
@@ -382,7 +395,8 @@ bool pages_grow(uint32_t head, uint32_t len)
     pthread_mutex_lock(&p->lock);
     uint32_t have = g[head].len, need = len - have, next = head + have;
     if (next < hy_hg.first[t] + hy_hg.count[t] &&
-        (g[next].state == RUN_CLEAN || g[next].state == RUN_DIRTY) && g[next].len >= need) {
+        (g[next].state == RUN_CLEAN || g[next].state == RUN_DIRTY) && g[next].len >= need &&
+        (g[next].state == RUN_DIRTY || restore(t, next, need))) {
         enum run_state kind = (enum run_state)g[next].state;
         uint32_t free_len = g[next].len;
         uint64_t bytes = (uint64_t)need << HEAP_GRANULE_SHIFT;
@@ -446,6 +460,11 @@ void pages_stats(enum hy_tier t, struct heap_stats *ret)
     ret->large_allocs = p->large_allocs;
     ret->purged_bytes = p->purged_granules << HEAP_GRANULE_SHIFT;
     pthread_mutex_unlock(&p->lock);
+}
+
+uint32_t pages_committed(enum hy_tier t)
+{
+    return __atomic_load_n(&pg[t].committed, __ATOMIC_ACQUIRE);
 }
 
 void pages_init(void)

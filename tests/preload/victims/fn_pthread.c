@@ -33,6 +33,72 @@ static void *stack_of(void *arg)
     return NULL;
 }
 
+static pthread_key_t key;
+static int destroyed, cleaned;
+
+static void destroy(void *p)
+{
+    free(p);
+    destroyed++;
+}
+
+static void clean(void *p)
+{
+    free(p);
+    cleaned++;
+}
+
+/* Named, with a value of its own, until it is cancelled. */
+static void *wait_for_end(void *arg)
+{
+    char name[16];
+    (void)arg;
+    CHECK(pthread_setname_np(pthread_self(), "victim-thread-1") == 0);
+    CHECK(pthread_getname_np(pthread_self(), name, sizeof(name)) == 0);
+    CHECK(strcmp(name, "victim-thread-1") == 0);
+    CHECK(pthread_setspecific(key, malloc(100)) == 0);
+    pthread_cleanup_push(clean, malloc(200));
+    sem_post(&done);
+    for (;;)
+        pause();
+    pthread_cleanup_pop(0);
+    return NULL;
+}
+
+static void *leave(void *arg)
+{
+    CHECK(pthread_setspecific(key, malloc(100)) == 0);
+    pthread_exit(arg);
+}
+
+static void endings(void)
+{
+    pthread_t t;
+    void *r;
+    CHECK(pthread_key_create(&key, destroy) == 0);
+    CHECK(pthread_create(&t, NULL, wait_for_end, NULL) == 0);
+    while (sem_wait(&done) != 0)
+        ;
+    CHECK(pthread_cancel(t) == 0 && pthread_join(t, &r) == 0 && r == PTHREAD_CANCELED);
+    CHECK(destroyed == 1 && cleaned == 1);
+    CHECK(pthread_create(&t, NULL, leave, &key) == 0 && pthread_join(t, &r) == 0 && r == &key);
+    CHECK(destroyed == 2);
+}
+
+/* Attributes that the kernel refuses: the error comes from pthread_create, no thread begins. */
+static void refused(void)
+{
+    pthread_attr_t a;
+    pthread_t t;
+    cpu_set_t none;
+    CPU_ZERO(&none);
+    CPU_SET(CPU_SETSIZE - 1, &none);
+    CHECK(pthread_attr_init(&a) == 0);
+    CHECK(pthread_attr_setaffinity_np(&a, sizeof(none), &none) == 0);
+    CHECK(pthread_create(&t, &a, square, NULL) == EINVAL);
+    pthread_attr_destroy(&a);
+}
+
 int main(void)
 {
     pthread_t t[100];
@@ -54,6 +120,8 @@ int main(void)
     for (int i = 0; i < 50; i++)
         while (sem_wait(&done) != 0)
             ;
+    endings();
+    refused();
     void *mine = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     pthread_attr_t own;
     CHECK(pthread_attr_init(&own) == 0 && pthread_attr_setstack(&own, mine, 1 << 20) == 0);

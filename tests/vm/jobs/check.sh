@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # For the jobs: check WHAT COMMAND... runs a command that must succeed and adds a
 # line to the report; status, says and placed make such commands.
+. ./settings
 failed=0
 lib=/job/libhybrid.so
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Page tracking in the ways that this kernel has, and moves without a lost write.
+# Page tracking in the ways that this kernel has.
 . ./check.sh
 case $(uname -r) in
 6.1.*) ways=soft-dirty ;;
@@ -9,5 +9,4 @@ for way in $ways; do
     check "writes are tracked by $way" ./test_track $way
 done
 check "histories from real stores" ./test_sampler
-check "no write is lost while pages move" ./vm_move 10
 exit $failed

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * The figures that hold for this process; see figures.h. */
+#include "runtime/figures.h"
+#include "runtime/internal.h"
+#include "sys/log.h"
+
+static struct figures_found found;
+static bool done;
+
+static void tell_user(void *ctx, const char *message)
+{
+    (void)ctx;
+    log_warn("%s", message);
+}
+
+const struct machine_figures *figures_here(void)
+{
+    if (!done) {
+        const struct figures_place place = {
+            .sys = "/sys",
+            .etc = "/etc",
+            .topo = &hy_machine.topo,
+            .backend = hy_machine.backend,
+            .dram_mask = hy_machine.dram_mask,
+            .pm_mask = hy_machine.pm_mask,
+        };
+        figures_find(hy_config.set.machine, &place, &found, tell_user, NULL);
+        log_info("figures of the machine: %s", found.said);
+        __atomic_store_n(&done, true, __ATOMIC_RELEASE);
+    }
+    return &found.figures;
+}
+
+const char *figures_here_said(void)
+{
+    return __atomic_load_n(&done, __ATOMIC_ACQUIRE) ? found.said : "";
+}

@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * See migrate.h. The control thread starts the pages' thread, which is the only one that
+ * looks and moves; what the program's threads do to memory meanwhile is migrate_books.c's. */
+#include "runtime/migrate.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/guard.h"
+#include "decide/coverage.h"
+#include "decide/pace.h"
+#include "runtime/figures.h"
+#include "runtime/internal.h"
+#include "runtime/migrate_books.h"
+#include "runtime/migrate_judge.h"
+#include "service/migrator.h"
+#include "sys/emulator.h"
+#include "sys/log.h"
+#include "sys/next.h"
+#include "sys/os.h"
+#include "sys/usage.h"
+
+#define STACK_BYTES  ((size_t)256 << 10)
+#define WAIT_NS      50000000ull /* looks whether to go on, at least so often */
+#define EMPTY_ROUNDS 4           /* a list without moves may only not have come by them */
+#define VISITS       65536u      /* groups in one sweep */
+#define LIST         64u
+#define FAULT_NS     800u    /* of a page that is armed */
+#define LOOK_SHARE   100u    /* looking takes this part of the program's time at most */
+#define BLOCK_NS     100000u /* looking at one block in all rounds, until measured */
+
+static struct {
+    enum migrate_state state;
+    bool started, opened, eager;
+    struct migrator how;
+    struct pace pace;
+    struct balance balance;
+    uint64_t block_ns; /* as measured */
+    struct migrate_judge judge;
+    uint64_t blocks; /* watched, at the last pass */
+    bool filled;     /* free DRAM, before it was known which pages are hot */
+    void (*on_pass)(const struct migrate_pass *);
+    struct migrate_view view; /* under lock */
+} m;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* --- time -------------------------------------------------------------------------------- */
+
+/* The program's: passes and rates mean the same on an emulated machine. */
+static uint64_t now_ns(void)
+{
+    return emulator_open() ? emulator_now_ns() : os_now_ns();
+}
+
+/* Here only what the machine's clock shows has a cost. */
+static uint64_t spent_ns(void)
+{
+    return emulator_open() ? 0 : os_thread_cpu_ns();
+}
+
+static bool goes_on(void)
+{
+    return runtime_state() == HY_STEERING && !os_main_ended();
+}
+
+/* false: it is time to end. */
+static bool rest_until(uint64_t due)
+{
+    while (goes_on()) {
+        uint64_t now = now_ns();
+        if (now >= due)
+            return true;
+        if (emulator_open())
+            (void)emulator_sleep_ns(due - now, WAIT_NS);
+        else
+            os_sleep_ns(HY_MIN(due - now, WAIT_NS));
+    }
+    return false;
+}
+
+/* --- where and whether ------------------------------------------------------------------- */
+
+static void turn_off(const char *why)
+{
+    pthread_mutex_lock(&lock);
+    m.view.state = m.state = MIGRATE_IS_OFF;
+    (void)snprintf(m.view.why, sizeof(m.view.why), "%s", why);
+    pthread_mutex_unlock(&lock);
+    log_info("pages are not moved: %s", why);
+}
+
+/* NULL: pages can be moved here. What only shows when the thread starts is told then. */
+static const char *reason_against(void)
+{
+    const struct hy_settings *s = &hy_config.set;
+    if (s->migrate == HY_MIGRATE_OFF)
+        return "HYBRID_MIGRATE=off";
+    if (s->policy == HY_POLICY_PM)
+        return "HYBRID_POLICY=pm";
+    if (s->dram_allocator == HY_DRAM_NEXT)
+        return "HYBRID_DRAM_ALLOCATOR=next";
+    if (hy_machine.backend == HY_PM_FILE)
+        return "pages of files cannot be moved while they are in use";
+    /* Memory that is only called PM: moves in the books, if somebody wants to see them. */
+    bool two = hy_machine.backend == HY_PM_NODE ? hy_machine.pm_mask != hy_machine.dram_mask
+                                                : emulator_open();
+    if (!two && s->migrate == HY_MIGRATE_AUTO)
+        return "both tiers are the same memory";
+    return NULL;
+}
+
+static struct migrator way_here(void)
+{
+    if (hy_machine.backend != HY_PM_NODE)
+        return (struct migrator){.way = MIGRATE_EMULATED};
+    return (struct migrator){
+        .way = MIGRATE_NUMA,
+        .nodes = {[HY_DRAM] = hy_machine.dram_mask, [HY_PM] = hy_machine.pm_mask}};
+}
+
+static int open_sampler(void)
+{
+    static const struct sampler_source *const emulated[] = {&sampler_emulated, &sampler_scan,
+                                                            &sampler_soft_dirty, NULL};
+    const struct sampler_source *const *sources = emulator_open() ? emulated : emulated + 1;
+    struct predictor p = predictor_of(PREDICT_WINDOW);
+    return sampler_open(sources, &p, (uint64_t)os_pid() * 2654435761u + os_now_ns());
+}
+
+/* The calls that look and move might be what a filter kills for. It may come at any time. */
+static bool filtered(void)
+{
+    return os_seccomp() != 0;
+}
+
+static bool begin(void)
+{
+    const struct hy_settings *s = &hy_config.set;
+    struct pace_limits limits = {
+        .interval_min = s->interval,
+        .interval_max = HY_MAX(s->migrate_interval, s->interval),
+        .bytes_per_s = s->migrate_rate,
+        .core_permille = (unsigned)(s->migrate_core * 10),
+    };
+    if (filtered()) {
+        turn_off("a seccomp filter is in force, which may kill who looks at pages");
+        return false;
+    }
+    int r = m.opened ? sampler_reopen() : open_sampler();
+    if (r != 0) {
+        turn_off(r == -ENODEV ? "this kernel does not tell which pages are written"
+                              : "written pages cannot be watched");
+        return false;
+    }
+    m.opened = true;
+    m.how = way_here();
+    m.eager = s->migrate == HY_MIGRATE_EAGER;
+    m.block_ns = emulator_open() ? 0 : BLOCK_NS;
+    pace_init(&m.pace, &limits);
+    judge_init(&m.judge);
+    m.filled = false;
+    m.blocks = 0;
+    books_open(true);
+    pthread_mutex_lock(&lock);
+    m.view.state = m.state = MIGRATE_WATCHES;
+    m.view.way = m.how.way == MIGRATE_NUMA ? "numa" : "emulated";
+    m.view.writes = sampler_source_name(true);
+    m.view.reads = sampler_source_name(false);
+    m.view.eager = m.eager;
+    pthread_mutex_unlock(&lock);
+    log_info("pages are moved (%s); writes by %s, reads by %s", m.view.way, m.view.writes,
+             m.view.reads ? m.view.reads : "nothing");
+    return true;
+}
+
+/* --- moving ------------------------------------------------------------------------------ */
+
+/* Runs of pages with one outcome go into the histories. */
+static void note_outcomes(char *base, size_t pages, enum hy_tier to, const struct migrate_result *r)
+{
+    for (size_t i = 0; i < pages;) {
+        size_t from = i;
+        enum migrate_outcome o = (enum migrate_outcome)r->page[i];
+        while (i < pages && r->page[i] == o)
+            i++;
+        if (o == MIGRATE_ABSENT)
+            sampler_discard(base + from * HY_PAGE, (i - from) * HY_PAGE);
+        else
+            sampler_moved(base + from * HY_PAGE, (i - from) * HY_PAGE, to,
+                          o == MIGRATE_MOVED || o == MIGRATE_THERE);
+    }
+}
+
+/* `fills`: free DRAM, which is no question of whether it pays. false: no room on that tier, or it
+ * cannot be done: no more of these now. */
+static bool carry_out(const struct page_move *move, struct migrate_pass *pass, bool fills)
+{
+    struct migrate_result result;
+    uint64_t start = emulator_open() ? emulator_now_ns() : os_now_ns();
+    /* Before: what others were given meanwhile is not ours any more. */
+    if (!policy_charge(move->to, move->bytes, false))
+        return false;
+    int r = migrate(&m.how, move->base, move->bytes, move->to, &result);
+    if (r == 0)
+        note_outcomes(move->base, move->bytes / HY_PAGE, move->to, &result);
+    if (move->to == HY_DRAM) {
+        books_settle(move->bytes);
+    } else {
+        policy_discharge(HY_PM, move->bytes); /* it was only a question */
+        books_settle(0);
+    }
+    if (r != 0)
+        return false;
+    uint64_t spent = (emulator_open() ? emulator_now_ns() : os_now_ns()) - start;
+    uint64_t tried = move->bytes / HY_PAGE - result.count[MIGRATE_ABSENT];
+    pass->refused_pages += result.count[MIGRATE_REFUSED] + result.count[MIGRATE_FULL];
+    *(move->to == HY_DRAM ? &pass->up_pages : &pass->down_pages) += result.count[MIGRATE_MOVED];
+    if (fills) {
+        pace_filled(&m.pace, tried);
+        return result.count[MIGRATE_FULL] == 0;
+    }
+    pace_moved(&m.pace, tried, spent);
+    m.judge.moved_pages += result.count[MIGRATE_MOVED];
+    m.judge.moved_ns += spent;
+    return result.count[MIGRATE_FULL] == 0;
+}
+
+/* Watched pages that may be on DRAM: what is there, and what is free; less when others ask. */
+static uint64_t dram_pages(const uint64_t on[HY_TIERS])
+{
+    struct policy_view v;
+    policy_get(&v);
+    int64_t room = (int64_t)(policy_dram_share() / HY_PAGE) - (int64_t)(v.used[HY_DRAM] / HY_PAGE);
+    return (uint64_t)HY_MAX((int64_t)on[HY_DRAM] + room, (int64_t)0);
+}
+
+/* Free DRAM serves nobody: what fits comes up, before a look and at the full rate, as soon as no
+ * more memory has come for an interval. Hot pages that are found later change places with it. */
+static void fill_first(struct migrate_pass *pass)
+{
+    struct page_move list[LIST];
+    uint64_t bands[HY_TIERS][BANDS], on[HY_TIERS];
+    uint64_t blocks = sampler_blocks();
+    bool settled = blocks == m.blocks;
+    m.blocks = blocks;
+    if (m.filled || m.eager || !settled)
+        return;
+    for (uint64_t most; (most = pace_fill(&m.pace)) > 0 && goes_on();) {
+        sampler_totals(bands, on);
+        struct move_limits l = {.dram_pages = dram_pages(on), .moves = most, .fill_cold = true};
+        unsigned n = l.dram_pages > on[HY_DRAM] ? sampler_moves(&l, VISITS, list, LIST, NULL) : 0;
+        m.filled = n == 0;
+        for (unsigned i = 0; i < n && !m.filled; i++)
+            m.filled = !carry_out(&list[i], pass, true);
+        if (m.filled)
+            return;
+    }
+}
+
+static void move_pages_of_pass(struct migrate_pass *pass)
+{
+    struct page_move list[LIST];
+    uint64_t bands[HY_TIERS][BANDS], on[HY_TIERS], regret = 0;
+    bool open[HY_TIERS] = {true, true};
+    uint64_t swaps = pace_swaps(&m.pace, pass->on[HY_DRAM]);
+    uint64_t clear = pace_clear(&m.pace, pass->on[HY_DRAM]);
+    for (int empty = 0; empty < EMPTY_ROUNDS && open[HY_PM] && goes_on();) {
+        sampler_totals(bands, on);
+        struct move_limits l = {
+            .dram_pages = open[HY_DRAM] ? dram_pages(on) : HY_MIN(dram_pages(on), on[HY_DRAM]),
+            .moves = pace_moves(&m.pace),
+            .swaps = swaps - HY_MIN(swaps, pass->down_pages),
+            .clear = clear - HY_MIN(clear, pass->down_pages),
+            .margin = MOVE_MARGIN,
+            .eager = m.eager,
+            .hold_reads = m.balance.state != BALANCE_OFF,
+            .shed = m.balance.step,
+        };
+        if (on[HY_DRAM] > l.dram_pages && l.moves == 0 && m.pace.pause > 0)
+            l.moves = on[HY_DRAM] - l.dram_pages; /* what others are owed does not wait */
+        unsigned n = l.moves ? sampler_moves(&l, VISITS, list, LIST, &regret) : 0;
+        pass->regretted_pages = HY_MAX(pass->regretted_pages, regret);
+        if (l.moves == 0)
+            break;
+        m.balance.step = 0;
+        empty = n ? 0 : empty + 1;
+        for (unsigned i = 0; i < n && goes_on(); i++)
+            if (open[list[i].to] && !carry_out(&list[i], pass, false))
+                open[list[i].to] = false;
+        if (!open[HY_DRAM] && n > 0 && list[n - 1].to == HY_DRAM)
+            break;
+    }
+}
+
+static void judge(struct migrate_pass *pass)
+{
+    const uint64_t *dram = pass->pages[HY_DRAM];
+    bool paused = m.pace.pause > 0;
+    judge_pass(&m.judge, &m.pace);
+    balance_window(&m.balance, judge_dram_use(&m.judge),
+                   dram[BAND_HOT_RD] + dram[BAND_L_HOT] + dram[BAND_H_HOT]);
+    pass->paused = m.pace.pause > 0;
+    m.view.pauses += pass->paused && !paused;
+}
+
+/* --- a pass ------------------------------------------------------------------------------ */
+
+/* How long to look. Samples cost the same however long: all of the interval, so that a program
+ * whose sweeps are in step with the passes is seen as it is. */
+static uint64_t look_ns(void)
+{
+    return emulator_open() ? m.pace.interval : m.pace.limits.interval_min;
+}
+
+/* false: it is time to end. */
+static bool look(struct migrate_pass *pass)
+{
+    uint64_t blocks = sampler_blocks(), start = now_ns(), spent = spent_ns();
+    uint64_t budget = m.pace.interval / 1000 * m.pace.limits.core_permille;
+    unsigned n = sampler_begin(coverage_share(blocks, m.block_ns, budget));
+    for (unsigned i = 0; i < HISTORY_ROUNDS; i++) {
+        if (!rest_until(start + (i + 1) * look_ns() / HISTORY_ROUNDS))
+            return false;
+        judge_gather(&m.judge, &m.pace);
+        sampler_round(i);
+    }
+    sampler_end(&pass->stats);
+    books_settle(0); /* pages that have gone */
+    spent = spent_ns() - spent;
+    if (n > 0)
+        m.block_ns = (3 * m.block_ns + spent / n) / 4;
+    m.view.look_ns += spent;
+    pace_elapsed(&m.pace, now_ns() - start, spent);
+    /* Where counts tell of a new phase (judge_gather), pages that change all the time are a
+     * sweep seen in parts: looking more often would only show smaller ones. */
+    pace_pass(&m.pace, pass->stats.observed, judge_counts(&m.judge) ? 0 : pass->stats.changed);
+    /* The program pays for looking, too: a fault for each written page and round. */
+    uint64_t cost = spent + (emulator_open() ? 0 : pass->stats.written * HISTORY_ROUNDS * FAULT_NS);
+    if (cost > m.pace.interval / LOOK_SHARE)
+        m.pace.interval = HY_MIN(cost * LOOK_SHARE, m.pace.limits.interval_max);
+    return true;
+}
+
+static void publish(struct migrate_pass *pass)
+{
+    sampler_totals(pass->pages, pass->on);
+    pass->wanted_pages = sampler_wanted();
+    pass->tracked_pages = pass->stats.observed;
+    pass->written_pages = pass->stats.written;
+    pass->interval_ns = m.pace.interval;
+    pass->end_ns = now_ns();
+    pthread_mutex_lock(&lock);
+    pass->number = ++m.view.passes;
+    m.view.up_bytes += pass->up_pages * HY_PAGE;
+    m.view.down_bytes += pass->down_pages * HY_PAGE;
+    m.view.refused_pages += pass->refused_pages;
+    m.view.regretted_pages += pass->regretted_pages;
+    m.view.balance = m.balance.state;
+    m.view.last = *pass;
+    pthread_mutex_unlock(&lock);
+    /* What would still come up waits for others' DRAM. */
+    policy_want(pass->wanted_pages * HY_PAGE);
+    if (m.on_pass)
+        m.on_pass(pass);
+}
+
+/* Until the next pass is due, or the counts tell that the program has turned to something else. */
+static bool rest_between(uint64_t start)
+{
+    uint64_t now;
+    while ((now = now_ns()) < start + m.pace.interval) {
+        if (!rest_until(HY_MIN(now + m.pace.limits.interval_min, start + m.pace.interval)))
+            return false;
+        judge_gather(&m.judge, &m.pace);
+    }
+    return goes_on();
+}
+
+/* All lies on DRAM, and nobody asks for it: nothing that looking could tell would be acted on. */
+static bool all_is_well(void)
+{
+    struct policy_view v;
+    policy_get(&v);
+    return v.used[HY_PM] == 0 && v.asked == 0 && !m.eager && sampler_extra_dram() == 0;
+}
+
+static bool one_pass(void)
+{
+    struct migrate_pass pass = {0};
+    uint64_t start = now_ns(), slept, moving;
+    if (!sampler_alive() && sampler_reopen() != 0) {
+        turn_off("the program closed the descriptor");
+        return false;
+    }
+    books_watch_new();
+    if (sampler_blocks() == 0 || all_is_well())
+        return rest_until(start + m.pace.limits.interval_min);
+    if (!filtered())
+        fill_first(&pass);
+    if (!look(&pass))
+        return false;
+    if (filtered()) {
+        turn_off("a seccomp filter has come into force, which may kill who moves pages");
+        return false;
+    }
+    sampler_totals(pass.pages, pass.on);
+    judge(&pass);
+    moving = now_ns();
+    move_pages_of_pass(&pass);
+    slept = now_ns();
+    m.judge.regretted = HY_MAX(m.judge.regretted, pass.regretted_pages);
+    m.view.move_ns += slept - moving;
+    publish(&pass);
+    bool on = rest_between(start);
+    pace_elapsed(&m.pace, now_ns() - slept, 0);
+    return on;
+}
+
+/* --- the thread -------------------------------------------------------------------------- */
+
+static void *pages_main(void *unused)
+{
+    sigset_t none;
+    (void)unused;
+    hy_guard_enter();
+    emulator_ignore_thread();
+    if (begin())
+        while (goes_on() && one_pass())
+            ;
+    __atomic_store_n(&m.started, false, __ATOMIC_RELEASE);
+    hy_guard_leave();
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, NULL);
+    return NULL;
+}
+
+void migrate_tick(void)
+{
+    const char *why;
+    if (m.state != MIGRATE_IDLE || __atomic_load_n(&m.started, __ATOMIC_ACQUIRE))
+        return;
+    if ((why = reason_against()) != NULL) {
+        turn_off(why);
+        return;
+    }
+    (void)figures_here(); /* found by this thread, read by the other */
+    __atomic_store_n(&m.started, true, __ATOMIC_RELEASE);
+    if (!control_start_thread(pages_main, STACK_BYTES)) {
+        __atomic_store_n(&m.started, false, __ATOMIC_RELEASE);
+        turn_off("no thread can be started");
+    }
+}
+
+unsigned migrate_threads(void)
+{
+    return __atomic_load_n(&m.started, __ATOMIC_ACQUIRE);
+}
+
+bool migrate_wants_counters(void)
+{
+    return reason_against() == NULL;
+}
+
+void migrate_on_pass(void (*fn)(const struct migrate_pass *pass))
+{
+    m.on_pass = fn;
+}
+
+unsigned migrate_heat(struct sampler_bin *bins, unsigned cap)
+{
+    return sampler_bins(bins, cap);
+}
+
+void migrate_get(struct migrate_view *ret)
+{
+    pthread_mutex_lock(&lock);
+    *ret = m.view;
+    pthread_mutex_unlock(&lock);
+    if (!ret->way)
+        ret->way = "";
+    if (!ret->writes)
+        ret->writes = "";
+    if (!ret->reads)
+        ret->reads = "";
+}
+
+void migrate_prefork(void)
+{
+    pthread_mutex_lock(&lock);
+    books_prefork();
+}
+
+void migrate_postfork(bool child)
+{
+    books_postfork();
+    pthread_mutex_unlock(&lock);
+    if (!child)
+        return;
+    /* It has the histories, but no thread yet; where migration was off it stays off. */
+    m.started = false;
+    if (m.state == MIGRATE_WATCHES)
+        m.state = MIGRATE_IDLE;
+    m.balance = (struct balance){0};
+    judge_init(&m.judge);
+    m.view = (struct migrate_view){.state = m.state};
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * HYBRID_RECORD: the counts of each window to a recording (decide/recording.h), or, if the
+ * file's name ends in .ini, what this run tells of the program to a profile. Written after
+ * 16, 32, 64 ... windows and at the end, so that of a program that is killed the last one
+ * stays. Nothing here is on the program's paths. */
+#ifndef HYBRID_RUNTIME_RECORD_H
+#define HYBRID_RUNTIME_RECORD_H
+
+#include "decide/classifier.h"
+#include "decide/profile.h"
+
+bool record_wanted(void);
+/* To a profile: call sites are needed. */
+bool record_wants_sites(void);
+/* While the heaps are made, if sites are known: samples of accesses from here on. */
+void record_prepare(void);
+/* By the control thread. Counts come from `source` and are judged by `f`, which stays. */
+void record_begin(const char *source, const struct machine_figures *f,
+                  const struct class_rules *rules);
+/* A program may be over before its counters are open, so it waits for them, a second at most.
+ * In the constructor only: in malloc it may hold locks that opening them needs. */
+void record_await_counts(void);
+void record_counts_open(void); /* or will not be */
+/* `now`: the class after this window. */
+void record_window(const struct window *w, const struct classification *now);
+uint32_t record_windows(void);
+/* At the end of the program, by any thread. */
+void record_finish(void);
+void record_child(void);
+
+/* record_access.c: lines read and dirtied by call site. Under the lock of record.c. */
+int record_access_open(void);
+void record_access_drain(void);
+void record_access_child(void);
+/* Sets reads and writes of the sites, of which the first belongs to site 1 and so on, and
+ * the samples' part of *ret. */
+void record_access_get(struct profile_site *sites, unsigned n, struct profile_source *ret);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Between the files of the sampler: sampler_ranges.c has what is watched and the life of it all,
+ * sampler.c the passes and moves, sampler_view.c what others want to know. Everything below is
+ * under the lock. */
+#ifndef HYBRID_SERVICE_SAMPLER_INTERNAL_H
+#define HYBRID_SERVICE_SAMPLER_INTERNAL_H
+
+#include <pthread.h>
+
+#include "decide/coverage.h"
+#include "service/sampler.h"
+
+#define BLOCK_BYTES (HISTORY_BLOCK * HY_PAGE)
+
+struct range {
+    uintptr_t base;
+    size_t bytes;
+    size_t room; /* bytes for which there are records */
+    enum hy_tier home;
+    bool grows;
+};
+
+/* One block of the batch. By address: ranges shift in their table. */
+struct slot {
+    uintptr_t base;
+    uint32_t pages;
+    bool gone; /* unmapped since, or the source failed */
+    struct page_set watched;
+    struct page_seen seen[HISTORY_BLOCK]; /* of rounds; */
+    struct page_seen told[HISTORY_BLOCK]; /* accesses told of, counts up to 255 */
+};
+
+struct sampler {
+    struct range range[SAMPLER_RANGES]; /* sorted */
+    struct history history[SAMPLER_RANGES];
+    struct slot slot[SAMPLER_BATCH];
+    unsigned ranges, slots;
+    uint64_t home[HY_TIERS]; /* pages */
+    struct heat_map map;
+    struct coverage coverage;
+    struct move_hand hand;
+    const struct sampler_source *writes, *reads;
+};
+
+extern struct sampler *hy_sampler; /* mapped when opened: a passive process has no use for it */
+extern pthread_mutex_t hy_sampler_lock;
+
+/* Index of the first range that ends above `at`. */
+unsigned sampler_find(uintptr_t at);
+
+#endif

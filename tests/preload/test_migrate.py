@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Pages that move, as a program and its user see it: what is written comes to DRAM, budgets
+are kept, what is freed is given back, wishes of others are granted, and nothing of it
+disturbs the program. Moves are made in the books only (HYBRID_PM=emulated without the
+machine); writes are those that the kernel tells.
+
+  test_migrate.py --lib LIBHYBRID --ctl HYBRIDCTL --pages PL_PAGES
+"""
+import os
+import sys
+import tempfile
+import time
+import unittest
+
+import driven
+
+MIB = 1 << 20
+SKIP = 77
+SETTINGS = {'INTERVAL': '20ms', 'MIGRATE': 'lazy', 'MIGRATE_CORE': '100',
+            'MIGRATE_INTERVAL': '40ms', 'COUNTERS': 'off'}
+
+
+def fds(p):
+    return [os.readlink('/proc/%d/fd/%s' % (p.pid, fd)) for fd in os.listdir('/proc/%d/fd' % p.pid)]
+
+
+def threads(p):
+    return len(os.listdir('/proc/%d/task' % p.pid))
+
+
+class MigrateTest(driven.DrivenCase):
+    def moving(self, **settings):
+        return self.hold(**{**SETTINGS, **settings})
+
+    def dram(self, p):
+        return self.status().get(p.pid, {}).get('dram_bytes', 0)
+
+    def pm(self, p):
+        return self.status().get(p.pid, {}).get('pm_bytes', 0)
+
+    # --- one program ----------------------------------------------------------
+
+    def test_nothing_where_nothing_can_be_gained(self):
+        for settings in ({'MIGRATE': 'off'}, {'MIGRATE': 'auto'},
+                         {'MIGRATE': 'auto', 'POLICY': 'pm'}):
+            with self.subTest(**settings):
+                # Settings of moves that have no effect are told: left at their defaults.
+                p = self.moving(MIGRATE_CORE=None, MIGRATE_INTERVAL=None, **settings)
+                p.do('big 20', 'hot 0 2')
+                time.sleep(0.3)
+                self.assertNotIn('anon_inode:[userfaultfd]', fds(p))
+                self.assertLessEqual(threads(p), 3)  # main, the hot one, the control thread
+
+    def test_hot_pages_come_to_dram(self):
+        p = self.moving(DRAM='8M', POLICY='first-fit')
+        p.do('big 24')  # the first 8 on DRAM, 16 on PM
+        first = self.dram(p)
+        p.do('hot 16 4')
+        time.sleep(2)
+        p.do('check', 'calm')
+        r = p.end()
+        m = r['migration']
+        self.assertEqual(m['state'], 'on')
+        self.assertGreaterEqual(m['up_bytes'], 3 * MIB)
+        self.assertGreaterEqual(m['down_bytes'], 2 * MIB, 'room was made for them')
+        # Hot are 4 MiB: what has come up is that and not everything.
+        self.assertLessEqual(m['up_bytes'], 12 * MIB)
+        self.assertLessEqual(r['tiers']['dram']['peak'], 8 * MIB)
+        self.assertLessEqual(first, 8 * MIB)
+
+    def test_mappings_too(self):
+        p = self.moving(DRAM='8M', POLICY='first-fit')
+        p.do('big 7', 'map 16', 'hot 10 3')
+        time.sleep(2)
+        r = p.do('calm', 'check').end()
+        self.assertGreaterEqual(r['migration']['up_bytes'], 2 * MIB)
+        self.assertLessEqual(r['tiers']['dram']['peak'], 8 * MIB)
+
+    def test_free_dram_is_filled(self):
+        p = self.moving(DRAM='8M', POLICY='first-fit')
+        p.do('big 2', 'map 16')  # too large for DRAM, so all of it is on PM
+        self.wait_for('what fits has come up', lambda: self.dram(p) >= 7 * MIB, 20)
+        p.do('check')
+        r = p.end()
+        self.assertLessEqual(r['tiers']['dram']['peak'], 8 * MIB)
+        self.assertEqual(r['migration']['down_bytes'], 0)
+
+    def test_books_are_right_after_free(self):
+        p = self.moving(DRAM='8M', POLICY='first-fit')
+        p.do('big 24', 'hot 16 4')
+        self.wait_for('hot pages are on DRAM', lambda: self.moved(p) > 0, 20)
+        time.sleep(1)
+        p.do('calm', 'hot 0 0', 'free')
+        # All of it is given back: neither tier keeps what lay on the other one.
+        self.wait_for('all is given back', lambda: self.dram(p) < MIB and self.pm(p) < MIB)
+        p.do('big 6')
+        self.wait_for('new memory is charged as such', lambda: 6 * MIB <= self.dram(p) <= 8 * MIB)
+        p.end()
+
+    def moved(self, p):
+        return self.status().get(p.pid, {}).get('promoted_bytes', 0)
+
+    def test_eager(self):
+        p = self.moving(DRAM='16M', POLICY='first-fit', MIGRATE='eager')
+        p.do('big 12', 'hot 0 2')  # DRAM has room for all, and 10 MiB of it are cold
+        self.wait_for('cold pages are on PM', lambda: self.pm(p) >= 8 * MIB)
+        p.do('calm', 'check').end()
+
+    def test_fork(self):
+        p = self.moving(DRAM='8M', POLICY='first-fit')
+        p.do('big 24', 'hot 16 4')
+        time.sleep(1)
+        p.do('calm', 'fork', 'fork', 'check')
+        p.end()
+
+    # --- hazards -----------------------------------------------------------------
+
+    def test_descriptors_closed_by_the_program(self):
+        p = self.moving(DRAM='8M', POLICY='first-fit')
+        p.do('big 24', 'hot 16 2')
+        self.wait_for('pages are watched', lambda: 'anon_inode:[userfaultfd]' in fds(p))
+        p.do('close')
+        self.wait_for('and again', lambda: 'anon_inode:[userfaultfd]' in fds(p))
+        p.do('calm', 'check').end()
+
+    def test_userfaultfd_of_the_program(self):
+        p = self.moving(DRAM='8M', POLICY='first-fit')
+        p.do('faults 0 0', 'big 24', 'map 16', 'hot 16 4')
+        self.wait_for('hot pages are on DRAM', lambda: self.moved(p) > 0, 20)
+        p.do('calm', 'faults 2 3', 'faults 18 1', 'faults 28 4', 'faults 0 40')
+        p.do('hot 5 2')
+        time.sleep(0.3)
+        p.do('calm', 'check')
+        p.end()
+
+    def test_seccomp_filter(self):
+        for late in (False, True):
+            with self.subTest(late=late):
+                p = self.moving(DRAM='8M', POLICY='first-fit')
+                if not late:
+                    p.do('filter')
+                p.do('big 24', 'hot 16 2')
+                if late:
+                    self.wait_for('pages are watched', lambda: 'anon_inode:[userfaultfd]' in fds(p))
+                    p.do('filter')
+                time.sleep(0.7)
+                p.do('calm', 'check')
+                m = p.end()['migration']
+                self.assertEqual(m['state'], 'off')
+                self.assertIn('seccomp', m['why'])
+
+    # --- several -------------------------------------------------------------------
+
+    def test_wishes_are_granted_and_room_comes_back(self):
+        settings = {'DRAM': '32M', 'DRAM_SHARED': '32M', 'POLICY': 'auto'}
+        a = self.moving(CLASS='cpu', **settings)
+        a.do('big 28')
+        self.wait_for('it has DRAM', lambda: self.dram(a) >= 24 * MIB)
+        b = self.moving(CLASS='bandwidth', **settings)
+        b.do('big 20', 'hot 0 16')
+        self.wait_for('the sensitive one has what it uses', lambda: self.dram(b) >= 12 * MIB)
+        self.assertLess(self.dram(a), 20 * MIB)
+        self.assertLessEqual(self.dram(a) + self.dram(b), 32 * MIB + 2 * MIB)
+        b.do('calm', 'check').end()
+        a.do('hot 0 28')  # what it writes now comes back up
+        self.wait_for('the other has its own again', lambda: self.dram(a) >= 24 * MIB)
+        a.do('calm', 'check').end()
+
+
+def kernel_tells():
+    """Is there a kernel here that tells an unprivileged process what it writes?"""
+    with tempfile.TemporaryDirectory(prefix='hybrid-migrate-') as work:
+        case = driven.DrivenCase
+        p = driven.Driven(case.lib, case.program, work, **SETTINGS)
+        p.do('big 4', 'check')
+        time.sleep(0.5)
+        m = p.end()['migration']
+        return m['state'] != 'off', m['why']
+
+
+def main():
+    _, rest = driven.arguments('pages')
+    tells, why = kernel_tells()
+    if not tells:
+        print('SKIP: ' + why)
+        sys.exit(SKIP)
+    unittest.main(argv=sys.argv[:1] + rest)
+
+
+if __name__ == '__main__':
+    main()
