@@ -267,6 +267,8 @@ static void look_into(struct emu_clock *c, struct emu_clock_thread *t, struct wa
     }
     if (atomic_load(&t->moves) == w->moves &&
         atomic_compare_exchange_strong(&t->state, &active, EMU_AWAY)) {
+        /* Released, but the wake came just before it slept: it waits for the next one. */
+        atomic_store(&t->released, false);
         atomic_fetch_add(ran ? &c->lost_runs : &c->unseen, 1);
         wake_others(c);
     }
@@ -386,6 +388,7 @@ void emu_clock_release(struct emu_clock *c, uint64_t wait_for, int64_t time, int
             continue;
         atomic_store(&t->time, time);
         atomic_store(&t->released, true);
+        atomic_store(&t->wait_for, wait_for); /* should it turn out to sleep on */
         atomic_compare_exchange_strong(&t->state, &away, EMU_ACTIVE);
         most--;
     }

@@ -45,7 +45,7 @@ struct emu_clock_thread {
     _Atomic bool released;     /* `time` is what the releaser has set */
     _Atomic bool dozing;       /* asleep by its own wish: holds its time, is not blocked */
     _Atomic bool tells_waits;  /* ... all of them (emu_clock_waits_told) */
-    _Atomic uint64_t wait_for; /* away at this barrier; 0: elsewhere */
+    _Atomic uint64_t wait_for; /* away, or released, at this barrier; 0: elsewhere */
 };
 
 struct emu_clock {

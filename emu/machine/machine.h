@@ -58,6 +58,15 @@ struct emu_process {
     _Atomic uint64_t count[EMU_COUNTER_COUNT];
 };
 
+/* What is known of the futexes with one hash, in virtual ps (qemu/futex.c). */
+struct emu_futex {
+    _Atomic int64_t woken;   /* highest time of a waker */
+    _Atomic int64_t arrived; /* highest time of those who began to wait since */
+    _Atomic uint32_t waiting;
+    _Atomic uint64_t moved_to; /* requeued: the futex where the waker will come */
+};
+#define EMU_FUTEXES 4096 /* a power of two */
+
 struct emu_machine {
     uint64_t magic, version, bytes;
     struct emu_params params;
@@ -72,6 +81,7 @@ struct emu_machine {
      * has its CPU after it. */
     struct emu_past past[EMU_CPUS_MAX];
     struct emu_media media;
+    struct emu_futex shared_futex[EMU_FUTEXES]; /* those that processes share */
     _Alignas(64) _Atomic uint64_t llc[];
 };
 

@@ -15,23 +15,20 @@
 #include "qemu/shared.h"
 #include "qemu/times.h"
 
-#define ENTRIES 4096
 /* A futex is named by a key: its address, or what processes that share it have in common
- * (shared.h). Then only the release carries the time over, as the table is a process' own. */
+ * (shared.h). Entries of these are the machine's: who begins to wait while another process
+ * wakes is not found by the release, and takes the time from here. A process that is killed
+ * while it waits leaves `waiting` too high, and one is woken where it could have been all. */
 
 /* A wake of this many is one of all: INT_MAX and what comes near. */
 #define ALL (1u << 30)
 
-static struct entry {
-    _Atomic int64_t woken;   /* highest time of a waker */
-    _Atomic int64_t arrived; /* highest time of those who began to wait since */
-    _Atomic uint32_t waiting;
-    _Atomic uint64_t moved_to; /* requeued: the futex where the waker will come */
-} entries[ENTRIES];
+static struct emu_futex own[EMU_FUTEXES];
 
-static struct entry *entry_of(uint64_t key)
+static struct emu_futex *entry_of(uint64_t key)
 {
-    return &entries[(key * 0x9E3779B97F4A7C15u) >> 52];
+    struct emu_futex *table = key & EMU_SHARED_KEY ? emu_core_machine()->shared_futex : own;
+    return &table[(key * 0x9E3779B97F4A7C15u) >> 32 & (EMU_FUTEXES - 1)];
 }
 
 static uint64_t key_of(uint64_t address)
@@ -49,7 +46,7 @@ static void raise_to(_Atomic int64_t *p, int64_t v)
 
 static int64_t woken_at(uint64_t key)
 {
-    struct entry *e = entry_of(key);
+    struct emu_futex *e = entry_of(key);
     int64_t t = atomic_load(&e->woken), u;
     uint64_t to = atomic_load(&e->moved_to);
 
@@ -61,7 +58,7 @@ static int64_t woken_at(uint64_t key)
 
 static void wakes(uint64_t key, uint32_t how_many)
 {
-    struct entry *e = entry_of(key);
+    struct emu_futex *e = entry_of(key);
 
     emu_settle();
     if (how_many >= ALL)
@@ -92,7 +89,7 @@ static void waits(uint64_t address, uint32_t value, uint64_t timeout, bool relat
 {
     struct guest_call *c = &guest_self()->call;
     uint64_t key = key_of(address);
-    struct entry *e = entry_of(key);
+    struct emu_futex *e = entry_of(key);
     uint32_t now;
 
     /* It has changed: the call will not block. */
@@ -101,8 +98,10 @@ static void waits(uint64_t address, uint32_t value, uint64_t timeout, bool relat
     set_deadline(timeout, relative, realtime);
     c->key = key;
     atomic_fetch_add(&e->waiting, 1);
-    guest_away(key);
+    /* Before it is away: who wakes all catches up with all who came. */
+    emu_settle();
     raise_to(&e->arrived, emu_now());
+    guest_away(key);
 }
 
 void futex_enter(void)
@@ -175,8 +174,8 @@ void futex_thread_ends(uint64_t clear_tid)
 
 void futex_forked(void)
 {
-    for (int i = 0; i < ENTRIES; i++) {
-        atomic_store(&entries[i].arrived, 0);
-        atomic_store(&entries[i].waiting, 0);
+    for (int i = 0; i < EMU_FUTEXES; i++) {
+        atomic_store(&own[i].arrived, 0);
+        atomic_store(&own[i].waiting, 0);
     }
 }
