@@ -2,7 +2,6 @@
  * How many threads this process shall use at a time, by where its data are and what is known
  * of it: the user's word, the profile's count for that memory, or what was found. One that
  * is not confined is told of the CPUs that confined ones leave. See threadcap.h. */
-#include <limits.h>
 #include <string.h>
 
 #include "runtime/internal.h"
@@ -14,6 +13,8 @@
 /* Of its bytes on PM, in percent: as on PM from here on, and until below there. */
 #define PM_FROM  50u
 #define PM_UNTIL 35u
+/* CPU time in which a program without threads may still size its pool. */
+#define YOUNG_NS 5000000000ull
 
 static struct {
     bool ended, asked, on_pm;
@@ -85,14 +86,20 @@ static unsigned cpus_left(const struct cpus_of_others *o)
     return n;
 }
 
-/* `live`: more threads than that need no confinement to keep to the number. */
-static void cap(enum hy_tier t, unsigned n, unsigned live, const struct cpus_of_others *o)
+/* No more threads than the number need no confinement to keep to it. But a runtime that asks the
+ * kernel past our hooks (LLVM's OpenMP, Go) sizes its pool by the confinement alone. */
+static bool needs_hold(unsigned n)
+{
+    return count.live > n || (count.most <= 1 && count.cpu_ns < YOUNG_NS);
+}
+
+static void cap(enum hy_tier t, unsigned n, const struct cpus_of_others *o)
 {
     count.capped = true;
     count.left = cpus_left(o);
     if (t == HY_DRAM && count.left)
         n = HY_MIN(n, count.left);
-    threadcap_hold(n, live > n ? n : 0, t == HY_DRAM ? &o->all : &o->elders,
+    threadcap_hold(n, needs_hold(n) ? n : 0, t == HY_DRAM ? &o->all : &o->elders,
                    t == HY_DRAM ? "the best number with its data on DRAM"
                                 : "as most data are on PM");
 }
@@ -113,7 +120,7 @@ void threadcap_begin(void)
     struct cpus_of_others o;
     enum hy_tier t;
 
-    /* The threads to come inherit it; whether there are so many is seen later. */
+    /* The threads to come inherit it. */
     if (!hy_config.have_profile && !hy_config.set.threads.count)
         return;
     if (!has_second_memory() || !foreseen(&t) || wanted(t) == 0)
@@ -121,7 +128,7 @@ void threadcap_begin(void)
     (void)policy_peek_cpus(&o);
     count.asked = true;
     count.on_pm = t == HY_PM;
-    cap(t, wanted(t), UINT_MAX, &o);
+    cap(t, wanted(t), &o);
 }
 
 /* Tell the others which CPUs are meant to be this process's, and learn which are theirs. */
@@ -175,7 +182,7 @@ void threadcap_tick(void)
     threadsearch_on_pm(count.on_pm);
     n = wanted(count.on_pm ? HY_PM : HY_DRAM);
     if (n) {
-        cap(count.on_pm ? HY_PM : HY_DRAM, n, count.live, &o);
+        cap(count.on_pm ? HY_PM : HY_DRAM, n, &o);
         return;
     }
     threadsearch_counts(&n, &held);

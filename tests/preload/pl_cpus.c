@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * A program that tells how many CPUs it sees, on command; one line in, one line out.
  *   ask               online, configured, affinity of this thread
+ *   kernel            affinity as the kernel says it, past all hooks, and how often it was another
+ *                     one while the program looked for 0.2 s
  *   alloc MIB         malloc it and write to it;  free: all of them
  *   threads N ROUNDS  N threads meet at a barrier; the CPUs that they may use, sorted
  *   set CPU,...       own affinity
@@ -70,6 +72,22 @@ static void threads(int n, int r)
     printf("%d on ", n);
     print_set(&seen[0]);
     printf("\n");
+}
+
+static void ask_kernel(void)
+{
+    cpu_set_t first, now;
+    int other = 0;
+    CPU_ZERO(&first);
+    syscall(SYS_sched_getaffinity, 0, sizeof(first), &first);
+    for (int i = 0; i < 200; i++) {
+        CPU_ZERO(&now);
+        syscall(SYS_sched_getaffinity, 0, sizeof(now), &now);
+        other += !CPU_EQUAL(&first, &now);
+        usleep(1000);
+    }
+    print_set(&first);
+    printf(" other %d\n", other);
 }
 
 static cpu_set_t set_of(const char *list)
@@ -247,6 +265,8 @@ static void command(char *line)
         *arg++ = '\0';
     if (strcmp(line, "ask") == 0) {
         ask();
+    } else if (strcmp(line, "kernel") == 0) {
+        ask_kernel();
     } else if (strcmp(line, "alloc") == 0) {
         size_t n = (size_t)atoi(arg) << 20;
         memset(blocks[n_blocks++] = malloc(n), 1, n);

@@ -86,6 +86,12 @@ class ThreadCapTest(unittest.TestCase):
         with Program(POLICY='pm', THREADS='1024') as p:
             self.assertEqual(p.do('ask'), self.all)
 
+    def test_a_young_program_is_kept_to_its_cap(self):
+        """LLVM's OpenMP sizes its team by the kernel's answer, at any time before it has threads."""
+        with Program(THREADS='1', POLICY='pm', INTERVAL='5ms') as p:
+            p.do('alloc 20')
+            self.assertRegex(p.do('kernel'), r'^\d+ other 0$')
+
     def test_no_cap_without_reason(self):
         for settings in ({'POLICY': 'dram', 'THREADS': '1'}, {'POLICY': 'pm'}, {'POLICY': 'off', 'THREADS': '1'},
                          {'POLICY': 'pm', 'THREADS': 'off'}, {'PM': 'none', 'POLICY': 'pm', 'THREADS': '1', 'DRAM': '1G'}):
