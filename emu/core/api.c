@@ -19,8 +19,12 @@ EXPORT int64_t pmemu_vtime_ns(void)
 {
     struct emu_machine *m = emu_core_machine();
 
-    if (!emu_live())
+    if (!emu_live()) {
+        int64_t observed = emu_observed();
+        if (observed >= 0)
+            return observed / 1000;
         return m ? emu_clock_floor(&m->clock) / 1000 : 0;
+    }
     emu_settle();
     return emu_now() / 1000;
 }
@@ -59,6 +63,11 @@ EXPORT uint64_t pmemu_tier_bytes(int tier)
 EXPORT void pmemu_ignore_thread(void)
 {
     emu_thread_ignore();
+}
+
+EXPORT int pmemu_hold(int64_t vtime_ns)
+{
+    return emu_observe(vtime_ns < 0 ? -1 : vtime_ns * 1000);
 }
 
 EXPORT int64_t pmemu_event(int event)

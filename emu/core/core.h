@@ -28,6 +28,7 @@ struct emu_thread {
     uintptr_t inside;    /* stack address of the call that is in the core; 0: none */
     int slot;
     enum { EMU_T_NEW, EMU_T_LIVE, EMU_T_OFF } mode;
+    int observes;   /* the kernel's number of an observer (clock.h) with `slot`; 0: none */
     bool told_away; /* by pmemu_away: waits on the way to pmemu_back change no clock */
     struct emu_batch batch;
     uint32_t reads[EMU_TIERS], writebacks[EMU_TIERS], l1_misses, dependent, streamed;
@@ -104,6 +105,11 @@ void emu_doze_end(bool whole);
 
 /* The calling thread has no virtual time from here on. */
 void emu_thread_ignore(void);
+/* The calling thread becomes an observer (clock.h), or goes on as one, with something to do at
+ * this time; it has no virtual time but that. ps < 0: it is none any more. */
+int emu_observe(int64_t ps);
+/* Its time; < 0: it is no observer. */
+int64_t emu_observed(void);
 /* Such a thread takes part for a while: true if it has to end its visit. */
 bool emu_visit(void);
 void emu_visit_end(void);

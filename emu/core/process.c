@@ -105,6 +105,7 @@ void emu_core_forked(void)
     choose_salt();
     emu_core.unseen_before = atomic_load(&emu_core.machine->clock.unseen);
     emu_core.lost_before = atomic_load(&emu_core.machine->clock.lost_runs);
+    emu_self.observes = 0;
     emu_pages_forked();
     emu_watch_forked();
     if (emu_self.mode == EMU_T_LIVE) {

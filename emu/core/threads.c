@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "core/affinity.h"
 
@@ -136,11 +138,83 @@ void emu_thread_ignore(void)
     emu_switch_off(&emu_self);
 }
 
+/* The slot is lost when the process leaves the machine. */
+static bool observing(struct emu_thread *t)
+{
+    if (t->observes && (!atomic_load(&emu_core.running) ||
+                        !emu_clock_mine(&emu_core.machine->clock, t->slot, t->observes)))
+        t->observes = 0;
+    return t->observes != 0;
+}
+
+static int first_observe(struct emu_thread *t, int64_t ps)
+{
+    bool live = t->mode == EMU_T_LIVE;
+    int r;
+
+    /* Not for a moment is there neither: the program would run on in it. */
+    if (live) {
+        emu_add(EMU_C_threads, UINT64_MAX);
+        emu_settle_as(SETTLE_LEAVING);
+        live = emu_live();
+    }
+    emu_switch_off(t);
+    if (live) {
+        emu_clock_turn_observer(&emu_core.machine->clock, t->slot, ps > t->now ? ps : t->now);
+    } else {
+        r = emu_clock_observe(&emu_core.machine->clock, ps, &t->slot);
+        if (r < 0)
+            return r;
+        emu_cpus_enter(&emu_core.machine->cpus, &emu_core.machine->cpu_user[t->slot],
+                       emu_affinity_at_start());
+        t->now = emu_clock_floor(&emu_core.machine->clock);
+    }
+    t->observes = (int)syscall(SYS_gettid);
+    return 0;
+}
+
+int emu_observe(int64_t ps)
+{
+    struct emu_thread *t = &emu_self;
+    bool was = observing(t);
+
+    if (!atomic_load(&emu_core.running))
+        return -ESRCH;
+    if (ps >= 0 && !was)
+        return first_observe(t, ps);
+    if (ps >= 0) {
+        emu_clock_hold(&emu_core.machine->clock, t->slot, ps > t->now ? ps : t->now);
+    } else if (was) {
+        t->observes = 0;
+        emu_clock_leave(&emu_core.machine->clock, t->slot);
+    }
+    return 0;
+}
+
+int64_t emu_observed(void)
+{
+    struct emu_thread *t = &emu_self;
+    int64_t now;
+
+    if (t->mode != EMU_T_OFF || !observing(t))
+        return -1;
+    now = emu_clock_held(&emu_core.machine->clock, t->slot);
+    if (now > t->now) /* a thread that comes back may be a little behind */
+        t->now = now;
+    return t->now;
+}
+
 bool emu_visit(void)
 {
     struct emu_thread *t = &emu_self;
     bool off = t->mode == EMU_T_OFF;
+    int64_t now = emu_observed();
 
+    if (now >= 0) {
+        emu_go_live(t, t->slot, now);
+        emu_add(EMU_C_threads, UINT64_MAX);
+        return true;
+    }
     if (t->mode == EMU_T_LIVE || !atomic_load(&emu_core.running) || !emu_enter(t))
         return false;
     t->mode = EMU_T_NEW;
@@ -151,7 +225,13 @@ bool emu_visit(void)
     return t->mode == EMU_T_LIVE && off;
 }
 
+/* An observer stays where the visit has brought it. */
 void emu_visit_end(void)
 {
-    emu_thread_end();
+    if (!emu_self.observes) {
+        emu_thread_end();
+        return;
+    }
+    emu_settle_as(SETTLE_LEAVING);
+    emu_switch_off(&emu_self);
 }

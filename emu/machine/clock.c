@@ -24,6 +24,8 @@
 #define DISK_NS 1000000000
 /* ... and a thread that tells of its waits, which is held up by the host's load only. */
 #define TOLD_NS 100000000
+/* ... and an observer that has not asked for the time, asleep. */
+#define OBSERVER_NS 100000000
 
 #define NEVER INT64_MAX
 
@@ -79,13 +81,14 @@ static bool before(struct emu_clock *c, int a, int b)
 }
 
 /* The active thread that comes first, `slot` aside; -1: none. */
-static int last_one(struct emu_clock *c, int slot, int64_t *ret_time)
+static int first_of(struct emu_clock *c, int slot, bool observers, int64_t *ret_time)
 {
     int n = atomic_load(&c->used), last = -1;
     int64_t least = NEVER;
     for (int i = 0; i < n; i++) {
         int64_t t;
-        if (i == slot || !holds_up(&c->thread[i]))
+        if (i == slot || !holds_up(&c->thread[i]) ||
+            (!observers && atomic_load(&c->thread[i].observes)))
             continue;
         t = get(&c->thread[i].time);
         if (t < least || (t == least && last >= 0 && before(c, i, last))) {
@@ -95,6 +98,11 @@ static int last_one(struct emu_clock *c, int slot, int64_t *ret_time)
     }
     *ret_time = least;
     return last;
+}
+
+static int last_one(struct emu_clock *c, int slot, int64_t *ret_time)
+{
+    return first_of(c, slot, true, ret_time);
 }
 
 /* After every change of times or states: wake whose wait is over. */
@@ -113,15 +121,15 @@ static void wake_others(struct emu_clock *c)
 int64_t emu_clock_floor(struct emu_clock *c)
 {
     int64_t t;
-    return last_one(c, -1, &t) < 0 ? get(&c->newest) : t;
+    return first_of(c, -1, false, &t) < 0 ? get(&c->newest) : t;
 }
 
-int emu_clock_join(struct emu_clock *c, int64_t start, int *ret_slot)
+/* Left as away: it must not hold anybody up before it is complete. */
+static int claim(struct emu_clock *c, int64_t start, bool observes, int *ret_slot)
 {
     for (int i = 0; i < EMU_THREADS; i++) {
         struct emu_clock_thread *t = &c->thread[i];
         int32_t none = EMU_FREE, used = atomic_load(&c->used);
-        /* Claimed as away: it must not hold anybody up before its time is set. */
         if (!atomic_compare_exchange_strong(&t->state, &none, EMU_AWAY))
             continue;
         while (used <= i && !atomic_compare_exchange_weak(&c->used, &used, i + 1))
@@ -130,16 +138,24 @@ int emu_clock_join(struct emu_clock *c, int64_t start, int *ret_slot)
         atomic_store(&t->tid, 0);
         atomic_store(&t->time, start);
         atomic_store(&t->sleeps_to, NEVER);
-        atomic_store(&t->waited, 0);
+        atomic_store(&t->waited, observes ? NEVER : 0); /* who looks comes before who acts */
         atomic_store(&t->released, false);
         atomic_store(&t->dozing, false);
         atomic_store(&t->tells_waits, emu_clock_waits_told);
+        atomic_store(&t->observes, observes);
         atomic_store(&t->wait_for, 0);
-        atomic_store(&t->state, EMU_STARTING);
         *ret_slot = i;
         return 0;
     }
     return -EAGAIN;
+}
+
+int emu_clock_join(struct emu_clock *c, int64_t start, int *ret_slot)
+{
+    int r = claim(c, start, false, ret_slot);
+    if (r == 0)
+        atomic_store(&c->thread[*ret_slot].state, EMU_STARTING);
+    return r;
 }
 
 void emu_clock_begin(struct emu_clock *c, int slot)
@@ -232,6 +248,14 @@ static void bury(struct emu_clock *c, int pid)
     }
 }
 
+/* Asleep for so long, and still to be waited for? */
+static bool blocked_by_right(struct emu_clock_thread *t, int64_t since)
+{
+    if (atomic_load(&t->observes)) /* at work it holds up whoever it waits for */
+        return atomic_load(&t->dozing) && since < OBSERVER_NS;
+    return atomic_load(&t->dozing) || (atomic_load(&t->tells_waits) && since < TOLD_NS);
+}
+
 /* The watched thread has not moved since the last look. */
 static void look_into(struct emu_clock *c, struct emu_clock_thread *t, struct watch *w)
 {
@@ -256,8 +280,7 @@ static void look_into(struct emu_clock *c, struct emu_clock_thread *t, struct wa
             return;
         break;
     case LOOK_BLOCKED:
-        if (atomic_load(&t->dozing) ||
-            (atomic_load(&t->tells_waits) && real_ns() - w->since < TOLD_NS))
+        if (blocked_by_right(t, real_ns() - w->since))
             return;
         break;
     }
@@ -269,7 +292,8 @@ static void look_into(struct emu_clock *c, struct emu_clock_thread *t, struct wa
         atomic_compare_exchange_strong(&t->state, &active, EMU_AWAY)) {
         /* Released, but the wake came just before it slept: it waits for the next one. */
         atomic_store(&t->released, false);
-        atomic_fetch_add(ran ? &c->lost_runs : &c->unseen, 1);
+        if (!atomic_load(&t->observes))
+            atomic_fetch_add(ran ? &c->lost_runs : &c->unseen, 1);
         wake_others(c);
     }
 }
@@ -406,7 +430,7 @@ int64_t emu_clock_doze_end(struct emu_clock *c, int slot, int64_t before, bool e
     int64_t floor, time = get(&t->time);
 
     if (early) {
-        (void)last_one(c, slot, &floor);
+        (void)first_of(c, slot, false, &floor);
         if (floor < time)
             time = floor > before ? floor : before;
         atomic_store(&t->time, time);
@@ -414,4 +438,56 @@ int64_t emu_clock_doze_end(struct emu_clock *c, int slot, int64_t before, bool e
     atomic_fetch_add(&t->moves, 1);
     atomic_store(&t->dozing, false);
     return time;
+}
+
+int emu_clock_observe(struct emu_clock *c, int64_t time, int *ret_slot)
+{
+    int r = claim(c, time, true, ret_slot);
+    if (r < 0)
+        return r;
+    atomic_store(&c->thread[*ret_slot].dozing, true);
+    emu_clock_begin(c, *ret_slot);
+    return 0;
+}
+
+void emu_clock_turn_observer(struct emu_clock *c, int slot, int64_t time)
+{
+    atomic_store(&c->thread[slot].waited, NEVER);
+    atomic_store(&c->thread[slot].observes, true);
+    emu_clock_hold(c, slot, time);
+}
+
+void emu_clock_hold(struct emu_clock *c, int slot, int64_t time)
+{
+    struct emu_clock_thread *t = &c->thread[slot];
+
+    atomic_fetch_add(&t->moves, 1);
+    atomic_store(&t->dozing, true);
+    atomic_store(&t->time, time);
+    atomic_store(&t->state, EMU_ACTIVE); /* it may have been taken for blocked */
+    wake_others(c);
+}
+
+int64_t emu_clock_held(struct emu_clock *c, int slot)
+{
+    struct emu_clock_thread *t = &c->thread[slot];
+    int64_t floor = emu_clock_floor(c), time = get(&t->time);
+
+    atomic_fetch_add(&t->moves, 1);
+    if (atomic_load(&t->state) == EMU_AWAY) {
+        /* Nobody has waited: what they have passed is past. */
+        time = floor > time ? floor : time;
+        atomic_store(&t->time, time);
+        atomic_store(&t->state, EMU_ACTIVE);
+    }
+    if (floor < time && atomic_load(&t->dozing))
+        return floor;
+    atomic_store(&t->dozing, false);
+    return time;
+}
+
+bool emu_clock_mine(const struct emu_clock *c, int slot, int tid)
+{
+    const struct emu_clock_thread *t = &c->thread[slot];
+    return atomic_load(&t->state) != EMU_FREE && atomic_load(&t->tid) == tid;
 }

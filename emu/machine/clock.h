@@ -16,7 +16,14 @@
  * It is then marked away, and comes back with its next settling. Of these only one that
  * computed all the while makes times wrong; it is counted apart (lost_runs).
  *
- * The last active thread never waits, so there is no deadlock. */
+ * The last active thread never waits, so there is no deadlock.
+ *
+ * An observer has no work of its own in virtual time, but something to do at a time of it
+ * (a sampler's look, a decision). It says when, and the others get no further until it has
+ * been there; it asks how far they are, at leisure. Nobody's time goes by an observer's, which may
+ * lie far ahead, so the clock stands still while all the others are away. An observer that
+ * blocks, or does not ask for long, is marked away like any other thread; only it is no
+ * loss. */
 #ifndef EMU_CLOCK_H
 #define EMU_CLOCK_H
 
@@ -45,6 +52,7 @@ struct emu_clock_thread {
     _Atomic bool released;     /* `time` is what the releaser has set */
     _Atomic bool dozing;       /* asleep by its own wish: holds its time, is not blocked */
     _Atomic bool tells_waits;  /* ... all of them (emu_clock_waits_told) */
+    _Atomic bool observes;     /* (emu_clock_observe) `dozing`: it has not been there yet */
     _Atomic uint64_t wait_for; /* away, or released, at this barrier; 0: elsewhere */
 };
 
@@ -86,9 +94,20 @@ void emu_clock_release(struct emu_clock *c, uint64_t wait_for, int64_t time, int
  * from, `time` or, if it was woken early, that of the others. */
 void emu_clock_doze(struct emu_clock *c, int slot, int64_t time);
 int64_t emu_clock_doze_end(struct emu_clock *c, int slot, int64_t before, bool early);
+/* A slot for the calling thread as an observer at `time`; -EAGAIN. It ends by leave. */
+int emu_clock_observe(struct emu_clock *c, int64_t time, int *ret_slot);
+/* The slot's owner is an observer from now on, with something to do at `time`. */
+void emu_clock_turn_observer(struct emu_clock *c, int slot, int64_t time);
+/* The others get no further than this until the next such call. */
+void emu_clock_hold(struct emu_clock *c, int slot, int64_t time);
+/* The time of the others, but not past the one that is held; once they are there it is that
+ * one. Never waits. */
+int64_t emu_clock_held(struct emu_clock *c, int slot);
+/* Is the slot still the calling thread's (of number `tid`), after all that may have been? */
+bool emu_clock_mine(const struct emu_clock *c, int slot, int tid);
 /* Free the slots of a process that is no more. */
 void emu_clock_forget(struct emu_clock *c, int pid);
-/* The least time of an active thread; `newest` when there is none. */
+/* The least time of an active thread that is no observer; `newest` when there is none. */
 int64_t emu_clock_floor(struct emu_clock *c);
 
 #endif

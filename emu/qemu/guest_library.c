@@ -82,6 +82,11 @@ EXPORT void pmemu_ignore_thread(void)
     ask(EMU_HC_IGNORE_THREAD, 0, 0, 0, 0);
 }
 
+EXPORT int pmemu_hold(int64_t vtime_ns)
+{
+    return (int)ask(EMU_HC_HOLD, (uint64_t)vtime_ns, 0, 0, 0);
+}
+
 /* QEMU's guests have no code beside the program's: a preloaded library counts. */
 EXPORT int pmemu_ignore_code(const void *start, const void *end)
 {

@@ -61,6 +61,8 @@ static int64_t call(uint64_t function, const uint64_t *a)
     case EMU_HC_SAMPLES_CLOSE:
         pmemu_samples_close();
         return 0;
+    case EMU_HC_HOLD:
+        return pmemu_hold((int64_t)a[0]);
     default:
         return -ENOSYS;
     }

@@ -26,6 +26,7 @@ enum emu_hypercall_function {
     EMU_HC_RANGE_COUNTS,
     EMU_HC_SAMPLES_OPEN, /* events, period, bytes, memory of the guest's */
     EMU_HC_SAMPLES_CLOSE,
+    EMU_HC_HOLD,
 };
 
 struct emu_hypercall {

@@ -248,6 +248,119 @@ static void sleepers_keep_their_time(void **state)
     assert_int_equal(machine->unseen, unseen);
 }
 
+#define LOOKS 20
+
+static void moment(long ns)
+{
+    const struct timespec t = {.tv_nsec = ns};
+    nanosleep(&t, NULL);
+}
+
+static int64_t real_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* One looks at the other every 100 us, and takes its time. */
+static void *looks(void *arg)
+{
+    struct actor *a = arg;
+    int64_t t = 0;
+
+    if (a->seed == 1) {
+        emu_clock_begin(machine, a->slot);
+        while (t < (LOOKS + 2) * 100 * US) {
+            t = emu_clock_advance(machine, a->slot, t + 10 * US, 20 * US);
+            times[0] = t;
+        }
+        emu_clock_leave(machine, a->slot);
+        return NULL;
+    }
+    for (int i = 1; i <= LOOKS; i++) {
+        emu_clock_hold(machine, a->slot, i * 100 * US);
+        while (emu_clock_held(machine, a->slot) < i * 100 * US)
+            moment(i % 3 * 100000);
+        for (int64_t begin = real_ns(); i % 4 == 0 && real_ns() - begin < 3000000;)
+            ; /* busy; asleep it might be taken for blocked */
+        if (times[0] - i * 100 * US > furthest)
+            furthest = times[0] - i * 100 * US;
+        a->seen[0] += times[0] >= (i * 100 - 10) * US; /* told here after the clock knows it */
+    }
+    emu_clock_leave(machine, a->slot);
+    return NULL;
+}
+
+static void observers_hold_the_others(void **state)
+{
+    struct actor a[2] = {{.seed = 1}, {.seed = 2}};
+    uint64_t unseen = machine->unseen;
+    (void)state;
+
+    furthest = times[0] = 0;
+    /* It is there before the other one runs. */
+    assert_int_equal(emu_clock_join(machine, 0, &a[0].slot), 0);
+    assert_int_equal(emu_clock_observe(machine, 100 * US, &a[1].slot), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&a[i].thread, NULL, looks, &a[i]), 0);
+    for (int i = 0; i < 2; i++)
+        pthread_join(a[i].thread, NULL);
+    assert_int_equal(a[1].seen[0], LOOKS);
+    assert_in_range(furthest, 1, 30 * US);
+    assert_int_equal(machine->unseen, unseen);
+}
+
+/* One that does not ask any more is left behind, and no loss; it comes back where the
+ * others are. */
+static void observers_that_sleep_hold_nobody(void **state)
+{
+    uint64_t unseen = machine->unseen;
+    int slot, other;
+    int64_t t = 0, before;
+    (void)state;
+
+    assert_int_equal(emu_clock_join(machine, 0, &slot), 0);
+    emu_clock_begin(machine, slot);
+    assert_int_equal(emu_clock_observe(machine, 100 * US, &other), 0);
+    /* It is this thread, which is seen at work: a process that is stopped looks like that. */
+    machine->thread[other].tid = getppid();
+    machine->thread[other].pid = getppid();
+    while (t < 500 * US)
+        t = emu_clock_advance(machine, slot, t + 10 * US, 20 * US);
+    assert_int_equal(machine->thread[other].state, EMU_AWAY);
+    before = emu_clock_floor(machine);
+    assert_int_equal(emu_clock_held(machine, other), before);
+    assert_int_equal(machine->thread[other].state, EMU_ACTIVE);
+    assert_int_equal(machine->unseen, unseen);
+    emu_clock_leave(machine, slot);
+    emu_clock_leave(machine, other);
+}
+
+/* With all others away the clock stands still, whatever an observer waits for. */
+static void observers_move_no_clock(void **state)
+{
+    int slot, other;
+    int64_t t;
+    (void)state;
+
+    assert_int_equal(emu_clock_join(machine, 0, &slot), 0);
+    emu_clock_begin(machine, slot);
+    t = emu_clock_advance(machine, slot, machine->newest, 20 * US);
+    assert_int_equal(emu_clock_observe(machine, t + 1000 * US, &other), 0);
+    assert_int_equal(emu_clock_held(machine, other), t);
+    emu_clock_away(machine, slot, 0);
+    assert_int_equal(emu_clock_held(machine, other), t);
+    assert_int_equal(emu_clock_back(machine, slot, t, -1), t);
+    /* Nor when it has been there. */
+    emu_clock_hold(machine, other, t);
+    assert_int_equal(emu_clock_held(machine, other), t);
+    assert_true(emu_clock_mine(machine, other, gettid()));
+    emu_clock_leave(machine, other);
+    assert_false(emu_clock_mine(machine, other, gettid()));
+    emu_clock_leave(machine, slot);
+}
+
 /* Two threads of a process that is killed: both slots are found empty. */
 static void a_killed_process_holds_nobody_up(void **state)
 {
@@ -289,6 +402,9 @@ int main(void)
         cmocka_unit_test(blocked_ones_are_found_and_come_back_late),
         cmocka_unit_test(release_sets_the_clock_of_who_is_not_awake_yet),
         cmocka_unit_test(sleepers_keep_their_time),
+        cmocka_unit_test(observers_hold_the_others),
+        cmocka_unit_test(observers_that_sleep_hold_nobody),
+        cmocka_unit_test(observers_move_no_clock),
         cmocka_unit_test(a_killed_process_holds_nobody_up),
     };
     return cmocka_run_group_tests(tests, start_machine, end_machine);

@@ -223,6 +223,25 @@ def case_move():
     assert got['up'] < pages // 2 and s['dram_pages'] == pages // 2, (got, s)
 
 
+# --- observers -------------------------------------------------------------
+
+def case_hold():
+    """The program gets no further than its observer allows, but for what a thread may run ahead
+    (a batch and the lookahead), and does not wait for one that is blocked."""
+    looks = 40
+    got, s = values(['look', looks])
+    assert got['looks'] == looks and got['late'] == 0, got
+    assert got['furthest'] <= 2 * 20000 + 5000, got
+    moved = looks // 4 * 10  # half of them down
+    assert s['pages_moved_up'] + s['pages_moved_down'] == moved, s
+    near('in_moves', got['in_moves'], s['move_ns'], 0.05)
+    assert got['in_moves'] >= moved * MOVE_NS, got
+    assert s['threads'] == 1 and s['unseen_blocks'] == 0 == s['lost_runs'], s
+    got, s = values(['wait'])
+    assert got['behind'] == 1, got
+    assert s['threads'] == 1 and s['unseen_blocks'] == 0, s
+
+
 # --- PAPI ------------------------------------------------------------------
 
 def case_papi():

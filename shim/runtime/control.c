@@ -122,6 +122,7 @@ static void *control_main(void *unused)
         classify_tick();
     while (runtime_state() == HY_STEERING && sleep_a_tick())
         tick();
+    emulator_let_go();
     /* If no other thread is left, exit() runs in this one: as the program's. */
     hy_guard_leave();
     sigemptyset(&none);

@@ -31,10 +31,12 @@
 #define FAULT_NS     800u    /* of a page that is armed */
 #define LOOK_SHARE   100u    /* looking takes this part of the program's time at most */
 #define BLOCK_NS     100000u /* looking at one block in all rounds, until measured */
+#define COMING_NS    2000000000ull /* to where the machine's clock waits for the thread, at most */
 
 static struct {
     enum migrate_state state;
     bool started, opened, eager;
+    bool there; /* the thread has come to the machine's clock */
     struct migrator how;
     struct pace pace;
     struct balance balance;
@@ -427,14 +429,25 @@ static void *pages_main(void *unused)
     (void)unused;
     hy_guard_enter();
     emulator_ignore_thread();
+    __atomic_store_n(&m.there, true, __ATOMIC_RELEASE);
     if (begin())
         while (goes_on() && one_pass())
             ;
+    emulator_let_go();
     __atomic_store_n(&m.started, false, __ATOMIC_RELEASE);
     hy_guard_leave();
     sigemptyset(&none);
     pthread_sigmask(SIG_SETMASK, &none, NULL);
     return NULL;
+}
+
+/* On an emulated machine it begins at this moment of its clock, which the calling thread holds,
+ * however late the computer lets it run. */
+static void await_thread(void)
+{
+    uint64_t end = os_now_ns() + COMING_NS;
+    while (emulator_open() && !__atomic_load_n(&m.there, __ATOMIC_ACQUIRE) && os_now_ns() < end)
+        os_sleep_ns(50000);
 }
 
 void migrate_tick(void)
@@ -448,10 +461,13 @@ void migrate_tick(void)
     }
     (void)figures_here(); /* found by this thread, read by the other */
     __atomic_store_n(&m.started, true, __ATOMIC_RELEASE);
+    __atomic_store_n(&m.there, false, __ATOMIC_RELAXED);
     if (!control_start_thread(pages_main, STACK_BYTES)) {
         __atomic_store_n(&m.started, false, __ATOMIC_RELEASE);
         turn_off("no thread can be started");
+        return;
     }
+    await_thread();
 }
 
 unsigned migrate_threads(void)

@@ -6,8 +6,8 @@
 #include "sys/dl.h"
 #include "sys/os.h"
 
-/* The emulated clock goes some 20 us in a millisecond. */
-#define POLL_NS 500000ull
+/* The emulated clock goes some 20 us in a millisecond; and the program waits for who polls. */
+#define POLL_NS 200000ull
 
 static struct {
     int (*set_tier)(const void *, size_t, int);
@@ -18,6 +18,7 @@ static struct {
     void (*ignore_thread)(void);
     int (*ignore_code)(const void *, const void *);
     int64_t (*vtime_ns)(void);
+    int (*hold)(int64_t);
     int (*offer_events)(void);
 } em;
 static bool asked;
@@ -35,6 +36,7 @@ bool emulator_open(void)
     em.tier_of = (int (*)(const void *))dl_global("pmemu_tier_of");
     em.tier_bytes = (uint64_t(*)(int))dl_global("pmemu_tier_bytes");
     em.vtime_ns = (int64_t(*)(void))dl_global("pmemu_vtime_ns");
+    em.hold = (int (*)(int64_t))dl_global("pmemu_hold");
     em.offer_events = (int (*)(void))dl_global("pmemu_offer_events");
     em.ignore_thread = (void (*)(void))dl_global("pmemu_ignore_thread");
     em.set_tier = (int (*)(const void *, size_t, int))dl_global("pmemu_set_tier");
@@ -85,12 +87,20 @@ uint64_t emulator_sleep_ns(uint64_t ns, uint64_t real_ns)
     int64_t start = em.vtime_ns();
     uint64_t end = os_now_ns() + real_ns, passed = 0;
 
+    if (em.hold)
+        (void)em.hold(start + (int64_t)HY_MIN(ns, (uint64_t)INT64_MAX / 4));
     while (passed < ns && os_now_ns() < end) {
         os_sleep_ns(POLL_NS);
         int64_t now = em.vtime_ns(); /* a thread that comes back may be a little behind */
         passed = now > start ? (uint64_t)(now - start) : 0;
     }
     return passed;
+}
+
+void emulator_let_go(void)
+{
+    if (em.hold)
+        (void)em.hold(-1);
 }
 
 void emulator_offer_events(void)
@@ -101,6 +111,9 @@ void emulator_offer_events(void)
 
 void emulator_ignore_thread(void)
 {
+    /* In one step: a program that ran on in between would be somewhere else in each run. */
+    if (em.hold && em.hold(em.vtime_ns()) == 0)
+        return;
     if (em.ignore_thread)
         em.ignore_thread();
 }

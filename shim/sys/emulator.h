@@ -24,12 +24,17 @@ void emulator_offer_events(void);
 /* The machine's clock; 0 without one. */
 uint64_t emulator_now_ns(void);
 /* Sleep until the machine's clock has passed `ns`, at most `real_ns` of real time (it stands
- * still while the program waits); how much it has passed. Only with a machine. */
+ * still while the program waits); how much it has passed. Only with a machine. The program
+ * gets no further than that until the next such call: what a thread of ours (one that is ignored)
+ * does after it has slept takes place at that time, however busy the computer is. */
 uint64_t emulator_sleep_ns(uint64_t ns, uint64_t real_ns);
+/* No further such call is to come for now. */
+void emulator_let_go(void);
 /* The object that holds this address is none of the program's: what it copies and clears is
  * not counted. */
 void emulator_ignore_code_of(const void *address);
-/* The calling thread is ours: it has no emulated time and nobody waits for it. */
+/* The calling thread is ours: it has no emulated time of its own. The program's stands still
+ * until it first sleeps (emulator_sleep_ns) or lets go. */
 void emulator_ignore_thread(void);
 
 #endif

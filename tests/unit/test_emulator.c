@@ -23,7 +23,8 @@ static struct {
     int calls, tier;
 } set, discarded, moved, code;
 static int ignored_threads, offered;
-static int64_t clock_ns = 1000, clock_step;
+static int64_t clock_ns = 1000, clock_step, held;
+static int hold_says;
 
 EXPORT int pmemu_set_tier(const void *p, size_t n, int tier)
 {
@@ -56,6 +57,12 @@ EXPORT uint64_t pmemu_tier_bytes(int tier)
 EXPORT void pmemu_ignore_thread(void)
 {
     ignored_threads++;
+}
+
+EXPORT int pmemu_hold(int64_t ns)
+{
+    held = ns;
+    return hold_says;
 }
 
 EXPORT int pmemu_ignore_code(const void *start, const void *end)
@@ -102,7 +109,12 @@ static void found_once(void **state)
     assert_int_equal(emulator_move(&set, 3 * HY_PAGE, HY_PM), 3);
     assert_true(moved.base == (uintptr_t)&set && moved.tier == 1);
     emulator_ignore_thread();
+    assert_int_equal(held, 1000); /* until it sleeps or lets go */
+    assert_int_equal(ignored_threads, 0);
+    hold_says = -EAGAIN;
+    emulator_ignore_thread();
     assert_int_equal(ignored_threads, 1);
+    hold_says = 0;
     emulator_offer_events();
     assert_int_equal(offered, 1);
 }
@@ -148,6 +160,21 @@ static void sleeps_by_its_clock(void **state)
     assert_int_equal(emulator_sleep_ns(250, 3000000), 0);
 }
 
+/* The program gets no further than we sleep, and waits until we come again. */
+static void holds_the_program(void **state)
+{
+    (void)state;
+    clock_step = 0;
+    int64_t now = clock_ns;
+    (void)emulator_sleep_ns(250, 1000000);
+    assert_int_equal(held, now + 250);
+    clock_step = 100;
+    (void)emulator_sleep_ns(1000, UINT64_MAX / 2);
+    assert_int_equal(held, now + 1100);
+    emulator_let_go();
+    assert_int_equal(held, -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +182,7 @@ int main(void)
         cmocka_unit_test(found_once),
         cmocka_unit_test(supply_tells),
         cmocka_unit_test(sleeps_by_its_clock),
+        cmocka_unit_test(holds_the_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
