@@ -99,6 +99,8 @@ void emu_back(int64_t known);
 void emu_release(uint64_t wait_for, int64_t ps);
 /* At most `n` of those that wait. */
 void emu_release_some(uint64_t wait_for, int64_t ps, int n);
+/* While on (calls nest), no thread of this process waits for others' time. */
+void emu_rush(bool on);
 /* Around a sleep that the thread asks for. `whole`: it was not woken early. */
 void emu_doze(int64_t ps);
 void emu_doze_end(bool whole);

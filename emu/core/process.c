@@ -94,6 +94,7 @@ void emu_core_compute(int64_t milli)
 
 void emu_core_forked(void)
 {
+    emu_clock_rush_forked();
     if (!atomic_load(&emu_core.running))
         return;
     /* The slots are the parent's. Without one of its own the child runs uncounted. */

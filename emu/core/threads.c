@@ -98,6 +98,12 @@ void emu_release(uint64_t wait_for, int64_t ps)
     emu_release_some(wait_for, ps, -1);
 }
 
+void emu_rush(bool on)
+{
+    if (atomic_load(&emu_core.running))
+        emu_clock_rush(&emu_core.machine->clock, on);
+}
+
 int emu_thread_prepare(void)
 {
     struct emu_cpuset allowed;

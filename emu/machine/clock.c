@@ -30,6 +30,7 @@
 #define NEVER INT64_MAX
 
 bool emu_clock_waits_told;
+static _Atomic int rushing;
 
 static int64_t get(_Atomic int64_t *p)
 {
@@ -176,6 +177,20 @@ void emu_clock_leave(struct emu_clock *c, int slot)
     wake_others(c);
 }
 
+void emu_clock_rush(struct emu_clock *c, bool on)
+{
+    int n = atomic_load(&c->used), pid = getpid();
+    atomic_fetch_add(&rushing, on ? 1 : -1);
+    for (int i = 0; on && i < n; i++) /* who sleeps later sees it */
+        if (atomic_load(&c->thread[i].pid) == pid && get(&c->thread[i].sleeps_to) != NEVER)
+            wake(&c->thread[i]);
+}
+
+void emu_clock_rush_forked(void)
+{
+    atomic_store(&rushing, 0);
+}
+
 void emu_clock_forget(struct emu_clock *c, int pid)
 {
     int n = atomic_load(&c->used);
@@ -185,7 +200,7 @@ void emu_clock_forget(struct emu_clock *c, int pid)
     wake_others(c);
 }
 
-enum look { LOOK_RUNS, LOOK_DISK, LOOK_BLOCKED, LOOK_GONE };
+enum look { LOOK_RUNS, LOOK_STARTS, LOOK_DISK, LOOK_BLOCKED, LOOK_GONE };
 
 /* State letter and CPU ticks of a thread, from /proc. No stdio: any thread of any
  * program may be in the middle of anything. */
@@ -212,7 +227,7 @@ static enum look look_at(int pid, int tid, long *ret_ticks)
     if (*p == 'Z' || *p == 'X')
         return LOOK_GONE;
     if (tid == 0)
-        return LOOK_RUNS;
+        return LOOK_STARTS;
     if (*p == 'D')
         return LOOK_DISK;
     if (*p != 'R')
@@ -259,7 +274,7 @@ static bool blocked_by_right(struct emu_clock_thread *t, int64_t since)
 /* The watched thread has not moved since the last look. */
 static void look_into(struct emu_clock *c, struct emu_clock_thread *t, struct watch *w)
 {
-    int32_t active = EMU_ACTIVE, pid = atomic_load(&t->pid);
+    int32_t state = atomic_load(&t->state), pid = atomic_load(&t->pid);
     long ticks = 0;
     bool ran = false;
 
@@ -275,6 +290,7 @@ static void look_into(struct emu_clock *c, struct emu_clock_thread *t, struct wa
             return;
         ran = true;
         break;
+    case LOOK_STARTS: /* QEMU may keep it from running as long as others run */
     case LOOK_DISK:
         if (real_ns() - w->since < DISK_NS)
             return;
@@ -288,8 +304,8 @@ static void look_into(struct emu_clock *c, struct emu_clock_thread *t, struct wa
         wake(t);
         return;
     }
-    if (atomic_load(&t->moves) == w->moves &&
-        atomic_compare_exchange_strong(&t->state, &active, EMU_AWAY)) {
+    if (atomic_load(&t->moves) == w->moves && (state == EMU_ACTIVE || state == EMU_STARTING) &&
+        atomic_compare_exchange_strong(&t->state, &state, EMU_AWAY)) {
         /* Released, but the wake came just before it slept: it waits for the next one. */
         atomic_store(&t->released, false);
         if (!atomic_load(&t->observes))
@@ -328,7 +344,8 @@ static void sleep_to(struct emu_clock *c, int slot, int64_t target, bool in_orde
         atomic_store(&self->in_order, in_order);
         atomic_store(&self->sleeps_to, target);
         last = last_one(c, slot, &least);
-        if (last < 0 || least > target || (least == target && (!in_order || before(c, slot, last))))
+        if (atomic_load(&rushing) || last < 0 || least > target ||
+            (least == target && (!in_order || before(c, slot, last))))
             break;
         if (!futex_wait(&self->turn, turn, atomic_load(&c->used)))
             look(c, last, &w);

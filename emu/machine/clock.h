@@ -37,7 +37,7 @@
 
 /*  free -> starting (by the creator) -> active <-> away -> free
  *                                       active -> free
- * Others change: active -> away and any -> free (dead process). */
+ * Others change: starting, active -> away and any -> free (dead process). */
 enum emu_thread_state { EMU_FREE, EMU_STARTING, EMU_ACTIVE, EMU_AWAY };
 
 struct emu_clock_thread {
@@ -105,6 +105,10 @@ void emu_clock_hold(struct emu_clock *c, int slot, int64_t time);
 int64_t emu_clock_held(struct emu_clock *c, int slot);
 /* Is the slot still the calling thread's (of number `tid`), after all that may have been? */
 bool emu_clock_mine(const struct emu_clock *c, int slot, int tid);
+/* While anybody in this process has it on, none of its threads waits for the times of others: for
+ * a moment in which they must get on for another reason. Off again in a forked child. */
+void emu_clock_rush(struct emu_clock *c, bool on);
+void emu_clock_rush_forked(void);
 /* Free the slots of a process that is no more. */
 void emu_clock_forget(struct emu_clock *c, int pid);
 /* The least time of an active thread that is no observer; `newest` when there is none. */

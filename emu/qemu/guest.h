@@ -20,7 +20,8 @@ struct guest_call {
     uint64_t patched; /* address of what the call saw changed; 0: nothing */
     size_t patched_bytes;
     unsigned char saved[128];
-    int slot; /* of the thread to be created; -1: none */
+    int slot;    /* of the thread to be created; -1: none */
+    bool rushes; /* emu_rush was called */
 };
 
 struct guest_thread {
@@ -28,6 +29,7 @@ struct guest_thread {
     struct guest_call call;
     uint64_t clear_tid; /* the futex that is woken when the thread ends */
     int64_t idle_ps, born_ps;
+    unsigned vcpu;
 };
 
 static inline struct guest_thread *guest_self(void)

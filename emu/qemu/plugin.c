@@ -9,6 +9,7 @@
 #include "core/core.h"
 #include "core/settings.h"
 #include "core/start.h"
+#include "qemu/cpu_table.h"
 #include "qemu/exec.h"
 #include "qemu/guest.h"
 #include "qemu/plugin_api.h"
@@ -196,6 +197,7 @@ EXPORT int qemu_plugin_install(qemu_plugin_id id, const struct qemu_plugin_info 
         emu_refuse("only programs for x86-64 under QEMU's user mode, not %s%s", info->target,
                    info->system_emulation ? " machines" : "");
     exec_options(argc, argv);
+    cpu_table_watch();
     threads_start();
     emu_clock_waits_told = true;
     emu_start(true);

@@ -6,12 +6,15 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
+#include "qemu/cpu_table.h"
 #include "qemu/futex.h"
 #include "qemu/guest.h"
 
 /* Threads between clone and their first block, found by the virtual CPU's number. */
-#define BIRTHS 4096
+#define BIRTHS      4096
+#define BIRTH_TRIES 20000
 
 static struct birth {
     _Atomic uint32_t vcpu; /* number + 1; 0: none */
@@ -19,6 +22,7 @@ static struct birth {
     int64_t now;
     uint64_t clear_tid;
 } births[BIRTHS];
+static _Atomic int unborn;
 
 static struct guest_thread first;
 /* Who has no struct of his own: a new thread before its first block (its budget is spent
@@ -30,6 +34,7 @@ __thread struct emu_thread *emu_self_pointer = &nobody.core;
 void threads_start(void)
 {
     emu_self_pointer = &first.core;
+    first.call.slot = -1; /* its virtual CPU is made by no clone */
 }
 
 void threads_vcpu_made(unsigned vcpu)
@@ -37,11 +42,13 @@ void threads_vcpu_made(unsigned vcpu)
     struct guest_thread *t = guest_self();
     struct birth *b = &births[vcpu % BIRTHS];
 
+    cpu_table_vcpu_made(vcpu);
     if (t == &nobody || t->call.slot < 0)
         return;
     b->slot = t->call.slot;
     b->now = emu_now();
     b->clear_tid = t->call.arg[0] & CLONE_CHILD_CLEARTID ? t->call.arg[3] : 0;
+    atomic_fetch_add(&unborn, 1);
     atomic_store(&b->vcpu, vcpu + 1);
     t->call.key = vcpu + 1;
 }
@@ -65,12 +72,14 @@ bool threads_first_block(unsigned vcpu)
     t = new_thread();
     if (!t) /* uncounted; the budget of `nobody` leads here again and again */
         return true;
+    t->vcpu = vcpu;
     emu_self_pointer = &t->core;
     if (atomic_load(&b->vcpu) == us) {
         slot = b->slot;
         t->born_ps = b->now;
         t->clear_tid = b->clear_tid;
         atomic_store(&b->vcpu, 0);
+        atomic_fetch_sub(&unborn, 1);
     }
     if (slot >= 0)
         emu_thread_begin(slot, t->born_ps);
@@ -79,24 +88,46 @@ bool threads_first_block(unsigned vcpu)
     return true;
 }
 
+/* A thread of QEMU's takes a lock before its first block that a fork would leave taken in the
+ * child for good. */
+static void wait_for_births(void)
+{
+    const struct timespec a_while = {0, 100000};
+
+    for (int i = 0; i < BIRTH_TRIES && atomic_load(&unborn) > 0; i++)
+        (void)nanosleep(&a_while, NULL);
+}
+
 void threads_clone_enter(uint64_t flags)
 {
     struct guest_call *c = &guest_self()->call;
 
     emu_settle();
     /* QEMU makes a process of what shares memory until exec (vfork). */
-    if ((flags & CLONE_VM) && !(flags & CLONE_VFORK))
+    if ((flags & CLONE_VM) && !(flags & CLONE_VFORK)) {
         c->slot = emu_thread_prepare();
+        return;
+    }
+    /* Before it forks QEMU waits until all other threads have come out of guest code, also those
+     * that wait there for this one's virtual time, or for one that QEMU does not let start. */
+    emu_rush(true);
+    c->rushes = true;
+    wait_for_births();
 }
 
 void threads_clone_leave(int64_t result)
 {
     struct guest_call *c = &guest_self()->call;
 
+    if (c->rushes)
+        emu_rush(false);
+    c->rushes = false;
     if (result < 0 && c->slot >= 0)
         emu_thread_abandon(c->slot);
-    if (result < 0 && c->key)
+    if (result < 0 && c->key) {
         atomic_store(&births[(c->key - 1) % BIRTHS].vcpu, 0);
+        atomic_fetch_sub(&unborn, 1);
+    }
     c->slot = -1;
 }
 
@@ -118,6 +149,9 @@ void threads_exit(void)
 void threads_forked(void)
 {
     memset(births, 0, sizeof(births));
+    atomic_store(&unborn, 0);
+    guest_self()->call.rushes = false; /* that was the parent */
+    cpu_table_forked(guest_self()->vcpu);
     futex_forked();
     emu_core_forked();
 }

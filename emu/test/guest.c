@@ -221,6 +221,52 @@ static int forks(void)
     return 0;
 }
 
+static atomic_int done;
+
+static void *busy(void *asleep)
+{
+    while (!atomic_load(&done)) {
+        spin(100000);
+        if (asleep)
+            usleep(100);
+    }
+    return NULL;
+}
+
+static void *tell(void *arg)
+{
+    return arg;
+}
+
+/* Forks while other threads compute, sleep, or are about to begin; each child makes a thread. */
+static int forks_beside(void)
+{
+    pthread_t t[4], late, one;
+    void *told = NULL;
+    int status, sum = 0;
+
+    for (int i = 0; i < 4; i++)
+        if (pthread_create(&t[i], NULL, busy, i & 1 ? &turn : NULL) != 0)
+            return 1;
+    for (int i = 1; i <= 8; i++) {
+        if (pthread_create(&late, NULL, tell, &turn) != 0)
+            return 1;
+        if (fork() == 0) {
+            if (pthread_create(&one, NULL, tell, &turn) == 0)
+                pthread_join(one, &told);
+            _exit(told == &turn ? i : 0);
+        }
+        if (wait(&status) > 0 && WIFEXITED(status))
+            sum += WEXITSTATUS(status);
+        pthread_join(late, NULL);
+    }
+    atomic_store(&done, 1);
+    for (int i = 0; i < 4; i++)
+        pthread_join(t[i], NULL);
+    printf("children %d\n", sum);
+    return 0;
+}
+
 static int echo(int argc, char **argv)
 {
     char word[16] = "";
@@ -366,9 +412,11 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         int (*run)(void);
-    } parts[] = {{"threads", threads},     {"turns", turns}, {"barriers", barriers},
-                 {"processes", processes}, {"forks", forks}, {"signals", signals},
-                 {"sleeps", sleeps},       {"cpus", cpus},   {"tiers", tiers}};
+    } parts[] = {{"threads", threads},   {"turns", turns},
+                 {"barriers", barriers}, {"processes", processes},
+                 {"forks", forks},       {"signals", signals},
+                 {"sleeps", sleeps},     {"cpus", cpus},
+                 {"tiers", tiers},       {"forks_beside", forks_beside}};
 
     if (argc > 2 && strcmp(argv[1], "echo") == 0)
         return echo(argc, argv);

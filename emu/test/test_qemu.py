@@ -95,7 +95,7 @@ def shared_memory():
 
 def case_same():
     """Threads, locks, barriers, fork, exec, pipes, signals, longjmp: as without QEMU."""
-    for part in ('threads', 'forks', 'signals'):
+    for part in ('threads', 'forks', 'forks_beside', 'signals'):
         got, want = run([GUEST, part]), native([GUEST, part], stderr=subprocess.DEVNULL)
         assert got == want and want, (part, got, want)
 
