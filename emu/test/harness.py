@@ -7,6 +7,8 @@ import subprocess
 import sys
 import tempfile
 
+# Instead of waiting without end: nothing here takes a tenth of it on a loaded computer.
+PATIENCE_S = 600
 ENV = {k: v for k, v in os.environ.items() if not k.startswith(('HYBRID_EMU', 'OMP_', 'GOMP_'))}
 
 
@@ -17,8 +19,21 @@ def start(command, env=None, **settings):
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
+def running(command, **settings):
+    """One of the kernels, once its threads have begun: however long a busy computer takes."""
+    p = start(command, {'KERNEL_SAY': '1'}, **settings)
+    said = p.stderr.readline()
+    assert said == 'running\n', (p.args, said)
+    return p
+
+
+def end(p):
+    p.kill()
+    p.communicate()
+
+
 def finish(p, status=0):
-    out, err = p.communicate(timeout=100)
+    out, err = p.communicate(timeout=PATIENCE_S)
     assert p.returncode == status, (p.args, p.returncode, err)
     return out, err
 

@@ -33,7 +33,7 @@ def run(args, **settings):
     with tempfile.TemporaryDirectory() as d:
         env = environment(dict(settings, STATS=d + '/stats'))
         p = subprocess.run([str(a) for a in args], env=env, capture_output=True, text=True,
-                           timeout=100)
+                           timeout=600)
         if p.returncode == 77:
             print('skipped by', args)
             sys.exit(77)

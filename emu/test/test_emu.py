@@ -7,20 +7,23 @@
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 
 import harness
-from harness import ENV, finish, near
+from harness import ENV, PATIENCE_S, end, finish, near
 
 KERNELS, PLAIN, LIFE = sys.argv[1:4]
 
 
 def start(args, program=None, **settings):
     return harness.start([program or KERNELS, *args], **settings)
+
+
+def running(args, **settings):
+    return harness.running([KERNELS, *args], **settings)
 
 
 def virtual(args, **settings):
@@ -114,7 +117,7 @@ def llc_misses_by_cachegrind(args):
         p = subprocess.run(['valgrind', '--tool=cachegrind', '--cache-sim=yes',
                             '--D1=65536,4,64', '--LL=2097152,8,64',
                             '--cachegrind-out-file=' + d + '/out', PLAIN] + args,
-                           capture_output=True, text=True, timeout=200)
+                           capture_output=True, text=True, timeout=PATIENCE_S)
         assert p.returncode == 0, p.stderr
         return int(re.search(r'LLd misses:\s+([\d,]+)', p.stderr).group(1).replace(',', ''))
 
@@ -151,7 +154,7 @@ def case_life():
     for threads in (1, 4) * 8:
         ENV['OMP_NUM_THREADS'] = str(threads)
         p = start([], program=LIFE, STATS='1')
-        out, err = p.communicate(timeout=30)
+        out, err = p.communicate(timeout=PATIENCE_S)
         assert p.returncode == 0, (p.returncode, err)
         assert out == 'sum 2097152\ncaught\nthread\nsignals\njumped\nchild\nchild 3\n', out
         assert err.count('virtual_ms') == 2, err
@@ -164,23 +167,19 @@ def case_shared_machine():
         args = ['stream', 4, 8]
         alone = virtual(args, MACHINE=machine, PLACE='pm')
         assert not os.path.exists(machine), 'the last one removes the file'
-        other = start(['stream', 4, 100000], MACHINE=machine, PLACE='pm')
-        time.sleep(0.7)
+        other = running(['stream', 4, 100000], MACHINE=machine, PLACE='pm')
         both = virtual(args, MACHINE=machine, PLACE='pm')
         print(f'alone {alone} us, beside another {both} us')
         assert both > 1.5 * alone
-        other.send_signal(signal.SIGKILL)
-        other.wait()
+        end(other)
         after = virtual(args, MACHINE=machine, PLACE='pm')
         near('after the kill', after, alone, 0.05)
         assert os.listdir(d) == []
         # Killed, stopped while others run: they go on.
-        victim = start(['stream', 4, 100000], MACHINE=machine, PLACE='pm')
-        time.sleep(0.7)
-        p = start(['stream', 4, 40], MACHINE=machine, PLACE='pm')
-        time.sleep(0.3)
-        victim.kill()
-        victim.wait()
+        victim = running(['stream', 4, 100000], MACHINE=machine, PLACE='pm')
+        p = running(['stream', 4, 40], MACHINE=machine, PLACE='pm')
+        time.sleep(0.3)  # some of its work, or none
+        end(victim)
         finish(p)
         assert os.listdir(d) == []
 
@@ -190,17 +189,15 @@ def case_null_neighbour():
     with tempfile.TemporaryDirectory(dir='/dev/shm') as d:
         args = ['stream', 4, 8]
         alone = virtual(args, MACHINE=d + '/m')
-        other = start(['compute', 2, 10 ** 12], MACHINE=d + '/m')
-        time.sleep(0.5)
+        other = running(['compute', 2, 10 ** 12], MACHINE=d + '/m')
         beside = virtual(args, MACHINE=d + '/m')
-        other.kill()
-        other.wait()
+        end(other)
         near('beside compute', beside, alone, 0.03)
 
 
 def refused(text, **settings):
     p = start(['compute', 1, 10], **settings)
-    out, err = p.communicate(timeout=20)
+    out, err = p.communicate(timeout=PATIENCE_S)
     assert p.returncode == 78 and out == '' and text in err and err.count('\n') == 1, (err, out)
 
 
@@ -217,13 +214,11 @@ def case_bad_settings():
         with open(d + '/m', 'wb') as f:
             f.write(b'x' * 10000000)
         refused('version', MACHINE=d + '/m')
-        other = start(['compute', 1, 10 ** 12], MACHINE=d + '/n', PRESET='cxl')
-        time.sleep(0.5)
+        other = running(['compute', 1, 10 ** 12], MACHINE=d + '/n', PRESET='cxl')
         try:
             refused('other parameters', MACHINE=d + '/n', PRESET='optane')
         finally:
-            other.kill()
-            other.wait()
+            end(other)
 
 
 harness.main(globals())

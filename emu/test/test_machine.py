@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from harness import finish, main, near, reports, run, start, virtual
+from harness import PATIENCE_S, end, finish, main, near, reports, run, running, start, virtual
 
 DIR = sys.argv[1]
 KERNELS, CPUS, OPENMP, WAITS, MISFORTUNE = (
@@ -69,12 +69,10 @@ def case_cpus_of_two():
     """Processes of one machine share its CPUs fairly."""
     with tempfile.TemporaryDirectory(dir='/dev/shm') as d:
         alone = virtual([KERNELS, 'compute', 2, 20000000], MACHINE=d + '/m', CPUS=2)
-        other = start([KERNELS, 'compute', 2, 10 ** 12], MACHINE=d + '/m', CPUS=2)
-        time.sleep(0.3)
+        other = running([KERNELS, 'compute', 2, 10 ** 12], MACHINE=d + '/m', CPUS=2)
         near('beside as many', virtual([KERNELS, 'compute', 2, 20000000], MACHINE=d + '/m',
                                        CPUS=2), 2 * alone, 0.03)
-        other.kill()
-        other.wait()
+        end(other)
         near('after a kill', virtual([KERNELS, 'compute', 2, 20000000], MACHINE=d + '/m',
                                      CPUS=2), alone, 0.03)
 
@@ -182,8 +180,7 @@ def case_not_valid():
     _, err = finish(start([MISFORTUNE, 'unseen'], STATS=1))
     assert re.search(r'valid +no\n +not valid: ', err), err
     # To be stopped for a while is no fault.
-    p = start([KERNELS, 'stream', 4, 100], STATS=1)
-    time.sleep(0.2)
+    p = running([KERNELS, 'stream', 4, 100], STATS=1)
     p.send_signal(signal.SIGSTOP)
     time.sleep(0.5)
     p.send_signal(signal.SIGCONT)
@@ -192,7 +189,7 @@ def case_not_valid():
 
 def refused(text, preexec_fn=None, **settings):
     env = dict(os.environ, **{'HYBRID_EMU_' + k: str(v) for k, v in settings.items()})
-    p = subprocess.run([KERNELS, 'compute', '1', '10'], env=env, text=True, timeout=20,
+    p = subprocess.run([KERNELS, 'compute', '1', '10'], env=env, text=True, timeout=PATIENCE_S,
                        capture_output=True, restore_signals=preexec_fn is None,
                        preexec_fn=preexec_fn)
     assert p.returncode == 78 and p.stdout == '' and text in p.stderr, (text, p)
@@ -220,12 +217,10 @@ def case_refused():
         os.mkfifo(d + '/fifo')
         refused('version', MACHINE=d + '/fifo')
         # A machine that is there, and what can have happened to its file.
-        p = start([KERNELS, 'compute', 1, 10 ** 12], MACHINE=d + '/m')
-        time.sleep(0.3)
+        p = running([KERNELS, 'compute', 1, 10 ** 12], MACHINE=d + '/m')
         with open(d + '/m', 'rb') as f:
             whole = f.read()
-        p.kill()
-        p.communicate()
+        end(p)
         for n in (1, 4096, len(whole) // 2, len(whole) - 1):
             with open(d + '/cut', 'wb') as f:
                 f.write(whole[:n])
@@ -237,11 +232,6 @@ def case_refused():
         refused('other parameters', MACHINE=d + '/m', CPUS=8)
         assert virtual([KERNELS, 'compute', 1, 1000], MACHINE=d + '/m') > 0
         assert not os.path.exists(d + '/m')
-
-
-def end(p):
-    p.kill()
-    p.communicate()
 
 
 def case_kills():

@@ -15,6 +15,8 @@ import sys
 import tempfile
 import time
 
+# Instead of waiting without end: nothing here takes a tenth of it on a loaded computer.
+PATIENCE_S = 600
 BUILD, CASE = os.path.abspath(sys.argv[1]), sys.argv[2]
 HYBRID_EMU = BUILD + '/emu/tool/hybrid-emu'
 GUEST = BUILD + '/emu/test/emu_guest'
@@ -46,9 +48,24 @@ def start(command, stdin=None, options=(), env=None, **settings):
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def finish(p, want=0, timeout=120):
+def running(command, **how):
+    """A kernel, once its threads have begun."""
+    p = start(command, env={'KERNEL_SAY': '1'}, **how)
+    said = p.stderr.readline()
+    assert said == 'running\n', (p.args, said)
+    return p
+
+
+def until(true, what):
+    end = time.monotonic() + PATIENCE_S / 2
+    while not true():
+        assert time.monotonic() < end, what
+        time.sleep(0.05)
+
+
+def finish(p, want=0):
     try:
-        out, err = p.communicate(timeout=timeout)
+        out, err = p.communicate(timeout=PATIENCE_S)
     finally:
         if p.poll() is None:
             p.kill()
@@ -61,7 +78,7 @@ def run(command, **how):
 
 
 def native(command, **how):
-    return subprocess.run(list(map(str, command)), env=ENV, text=True, check=True, timeout=60,
+    return subprocess.run(list(map(str, command)), env=ENV, text=True, check=True, timeout=PATIENCE_S,
                           stdout=subprocess.PIPE, **how).stdout
 
 
@@ -69,7 +86,7 @@ def measured(command, program=None, **how):
     """Output and report of a command under QEMU, or of the instrumented `program` itself."""
     with tempfile.TemporaryDirectory() as d:
         if program:
-            out = subprocess.run([program, *map(str, command)], text=True, check=True, timeout=60,
+            out = subprocess.run([program, *map(str, command)], text=True, check=True, timeout=PATIENCE_S,
                                  env=environment(dict(how, STATS=d + '/stats')),
                                  stdout=subprocess.PIPE).stdout
         else:
@@ -87,8 +104,9 @@ def numbers(text):
     return [float(x) for x in re.findall(r'-?[0-9]+(?:\.[0-9]+)?', text)]
 
 
-def shared_memory():
-    return {f for f in os.listdir('/dev/shm') if f.startswith('hybrid-emu-')}
+def machine_of(p):
+    """Where the tool keeps the machine of one process."""
+    return f'/dev/shm/hybrid-emu-{os.getuid()}-{p.pid}'
 
 
 # --- what programs do ------------------------------------------------------------------------
@@ -107,24 +125,14 @@ def case_status():
     out, err = finish(start(['/bin/echo', 'hi'], options=['--stats']))
     assert out == 'hi\n' and err.startswith('pmemu[') and 'valid' in err, (out, err)
     finish(start([GUEST, 'killed']), want=-signal.SIGTERM)
-    p = start(['sleep', '100'])
-    time.sleep(0.5)
-    p.kill()
-    finish(p, want=-signal.SIGKILL)
-    p = start(['sleep', '100'])
-    time.sleep(0.5)
-    p.terminate()
-    finish(p, want=-signal.SIGTERM)
-    for _ in range(100):
-        left = {f for f in shared_memory() if not alive(f)}
-        if not left:
-            return
-        time.sleep(0.05)
-    raise AssertionError(left)
-
-
-def alive(name):
-    return os.path.exists('/proc/' + name.rsplit('-', 1)[1])
+    for sign in (signal.SIGKILL, signal.SIGTERM):
+        p = start(['sleep', '1000000'])
+        machine = machine_of(p)
+        until(lambda: os.path.exists(machine), 'no machine is made')
+        time.sleep(0.3)  # somewhere in its start, or in its sleep
+        p.send_signal(sign)
+        finish(p, want=-sign)
+        until(lambda: not os.path.exists(machine), 'the machine stays in /dev/shm')
 
 
 def case_errors():
@@ -173,11 +181,14 @@ def case_tool():
     assert 'No such file' in tool('show', '/nonexistent', status=1)
     assert 'no command' in tool('shwo', status=2)
     with tempfile.TemporaryDirectory(dir='/dev/shm') as d:
-        p = start(['sleep', '5'], MACHINE=d + '/m', PRESET='cxl')
-        time.sleep(0.5)
+        p = start(['sleep', '1000000'], MACHINE=d + '/m', PRESET='cxl')
+
+        until(lambda: re.search(rf' {p.pid} sleep +1 ', subprocess.run(
+            [HYBRID_EMU, 'show', d + '/m'], text=True, env=ENV, capture_output=True).stdout),
+              'the tool shows no process')
         shown = tool('show', d + '/m')
         print(shown)
-        assert 'machine cxl' in shown and re.search(rf' {p.pid} sleep +1 ', shown)
+        assert 'machine cxl' in shown, shown
         p.kill()
         finish(p, want=-signal.SIGKILL)
         assert 'nobody' in tool('show', d + '/m')
@@ -235,8 +246,7 @@ def case_side_by_side():
         how = dict(MACHINE=d + '/m', PLACE='pm')
         alone = us(start([PLAIN, *kernel], **how))
         for other in (INSTRUMENTED, PLAIN):
-            beside = start([other, 'stream', 4, 100000, 12000], **how)
-            time.sleep(1)
+            beside = running([other, 'stream', 4, 100000, 12000], **how)
             both = us(start([PLAIN, *kernel], **how))
             beside.kill()
             finish(beside, want=-signal.SIGKILL)
@@ -289,7 +299,7 @@ def cachegrind(command):
     with tempfile.TemporaryDirectory() as d:
         p = subprocess.run(['valgrind', '--tool=cachegrind', '--cache-sim=no',
                             f'--cachegrind-out-file={d}/out', *command], env=ENV, text=True,
-                           capture_output=True, timeout=100)
+                           capture_output=True, timeout=PATIENCE_S)
     return int(re.search(r'I +refs: +([0-9,]+)', p.stderr).group(1).replace(',', ''))
 
 
@@ -372,10 +382,7 @@ def case_redis():
                        '--appendonly', 'no', '--dir', d], PLACE=place, STATS=d + '/' + place)
             cli = ['redis-cli', '-s', d + '/s']
             try:
-                for _ in range(200):
-                    if os.path.exists(d + '/s'):
-                        break
-                    time.sleep(0.05)
+                until(lambda: os.path.exists(d + '/s'), 'redis-server does not listen')
                 load = '\n'.join(f'SET key{i} {"v" * 500}{i}' for i in range(1500))
                 subprocess.run(cli, input=load, text=True, check=True, stdout=subprocess.DEVNULL)
                 load = '\n'.join(f'GET key{i * 7 % 1500}' for i in range(1500))
