@@ -101,7 +101,7 @@ class Command(unittest.TestCase):
     def calibrate(self, *options, **env):
         return subprocess.run([CTL, 'calibrate', '--quick', '--size', '16M', '--threads', '2',
                                *options], env=dict(self.env, **env), stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True, timeout=200, check=False)
+                              stderr=subprocess.PIPE, text=True, timeout=600, check=False)
 
     def files(self):
         return sorted(f for _, _, names in os.walk(self.dir.name) for f in names)
@@ -162,7 +162,7 @@ class Command(unittest.TestCase):
             self.assertIn('PM: ordinary memory', p.stdout.readline())
             time.sleep(0.2)
             p.send_signal(sign)
-            _, err = p.communicate(timeout=60)
+            _, err = p.communicate(timeout=400)
             self.assertEqual(p.returncode, status, err)
             self.assertNotIn('Traceback', err)
             self.assertEqual(self.files(), [])
@@ -212,7 +212,7 @@ class EmulatedMachines(unittest.TestCase):
         with tempfile.TemporaryDirectory() as d:
             p = subprocess.run([CTL, 'calibrate', '--emulated', '--quick', '-o', d + '/m.ini'],
                                env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               timeout=500, check=False)
+                               timeout=900, check=False)
             self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
             parser = configparser.ConfigParser()
             parser.read(d + '/m.ini')

@@ -76,7 +76,7 @@ knee = 3 if os.environ['HYBRID_POLICY'] == 'pm' else 8
 with open(log, 'a') as f:
     f.write('%s %d\\n' % (os.environ['HYBRID_POLICY'], n))
 if os.path.exists(log + '.slow') and n == 3:
-    time.sleep(60)
+    time.sleep(1000)
 if os.path.exists(log + '.fail') and n == 2:
     sys.exit('no luck')
 print('work took %.3f s' % (10 / min(n, knee)))
@@ -100,7 +100,7 @@ class Command(unittest.TestCase):
 
     def run_it(self, *options):
         return subprocess.run(self.command(*options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              timeout=120)
+                              timeout=600)
 
     def runs(self):
         with open(self.log, encoding='utf-8') as f:
@@ -135,12 +135,12 @@ class Command(unittest.TestCase):
     def test_goes_on_after_an_interruption(self):
         open(self.log + '.slow', 'w').close()
         p = subprocess.Popen(self.command('--medium', 'pm'), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        end = time.monotonic() + 60
+        end = time.monotonic() + 400
         while not os.path.exists(self.log) or 'pm 3' not in self.runs():
             self.assertLess(time.monotonic(), end)
             time.sleep(0.05)
         p.send_signal(signal.SIGINT)
-        out, err = p.communicate(timeout=30)
+        out, err = p.communicate(timeout=400)
         self.assertEqual(p.returncode, 130, err)
         self.assertIn('goes on from here', err)
         self.assertIn('pm: 2 threads', out)
@@ -174,7 +174,7 @@ class Command(unittest.TestCase):
         app = ("import os; n = len(os.sched_getaffinity(0)); assert os.environ['OMP_NUM_THREADS'] == str(n); "
                "print('took %d s' % (10 // n))")
         p = subprocess.run([CTL, 'tune', '-o', self.ini, '--metric', 'took ([0-9]+)', '--', '/usr/bin/python3', '-c', app],
-                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600)
         self.assertEqual(p.returncode, 0, p.stderr)
         most = min(len(os.sched_getaffinity(0)), 10)
         best = min(n for n in range(1, most + 1) if 10 // n == 10 // most)

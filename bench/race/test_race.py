@@ -543,7 +543,7 @@ class Real(unittest.TestCase):
         with tempfile.TemporaryDirectory() as out:
             done = subprocess.run([sys.executable, os.path.join(HERE, "race.py"), "--build", build,
                                    "--out", out, "--repeats", "1", *argv],
-                                  capture_output=True, text=True, timeout=300, check=False)
+                                  capture_output=True, text=True, timeout=900, check=False)
             path = os.path.join(out, "results.json")
             found = None
             if os.path.exists(path):
@@ -584,7 +584,7 @@ class Real(unittest.TestCase):
                 time.sleep(0.01)
             programs = children_of(child.pid)
             child.terminate()
-            self.assertEqual(child.wait(timeout=60), 130)
+            self.assertEqual(child.wait(timeout=400), 130)
         self.assertEqual([n for n in os.listdir(scratch_parent()) if n.startswith(mine)], [])
         self.assertEqual([p for p in programs if os.path.exists(f"/proc/{p}")], [])
 

@@ -16,7 +16,7 @@ ENV = {k: v for k, v in os.environ.items() if not k.startswith("HYBRID_EMU")}
 def run(program, *args, **settings):
     env = dict(ENV, **{f"HYBRID_EMU_{k}": v for k, v in settings.items()})
     done = subprocess.run([program, *map(str, args)], capture_output=True, text=True, env=env,
-                          timeout=100)
+                          timeout=600)
     assert done.returncode == 0 and not done.stderr, done
     return done.stdout
 

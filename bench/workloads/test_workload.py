@@ -15,7 +15,7 @@ failures = []
 
 
 def run(*args):
-    return subprocess.run([PROGRAM, *map(str, args)], capture_output=True, text=True, timeout=60)
+    return subprocess.run([PROGRAM, *map(str, args)], capture_output=True, text=True, timeout=400)
 
 
 def check(condition, what, done):

@@ -9,6 +9,10 @@ import time
 import unittest
 
 
+# Instead of waiting without end: nothing here takes a tenth of it on a loaded computer.
+PATIENCE_S = 400
+
+
 class Driven:
     """One such program. Settings are names without HYBRID_."""
 
@@ -34,7 +38,7 @@ class Driven:
 
     def end(self):
         """Ends well and silently; its report."""
-        _, err = self.proc.communicate(timeout=60)
+        _, err = self.proc.communicate(timeout=PATIENCE_S)
         if self.proc.returncode or err:
             raise AssertionError('exit %s: %s' % (self.proc.returncode, err))
         with open(self.report) as f:
@@ -74,13 +78,13 @@ class DrivenCase(unittest.TestCase):
                              text=True, stdout=subprocess.PIPE).stdout
         return {p['pid']: p for p in json.loads(out)['participants']}
 
-    def wait_for(self, what, condition, seconds=40):
-        end = time.monotonic() + seconds
+    def wait_for(self, what, condition):
+        end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             if condition():
                 return
             time.sleep(0.1)
-        self.fail('not within %d s: %s; status %s' % (seconds, what, self.status()))
+        self.fail('not within %d s: %s; status %s' % (PATIENCE_S, what, self.status()))
 
 
 def arguments(*names):

@@ -33,6 +33,16 @@ class MigrateTest(driven.DrivenCase):
     def moving(self, **settings):
         return self.hold(**{**SETTINGS, **settings})
 
+    @staticmethod
+    def given_time(attempt, done):
+        """attempt(seconds), again with more of them until it is done: a busy computer lets the
+        library's threads run late, and nothing that can be seen tells that they have."""
+        for seconds in (0.7, 5, 60):
+            told = attempt(seconds)
+            if done(told):
+                break
+        return told
+
     def dram(self, p):
         return self.status().get(p.pid, {}).get('dram_bytes', 0)
 
@@ -57,7 +67,7 @@ class MigrateTest(driven.DrivenCase):
         p.do('big 24')  # the first 8 on DRAM, 16 on PM
         first = self.dram(p)
         p.do('hot 16 4')
-        time.sleep(2)
+        self.wait_for('hot pages are on DRAM', lambda: self.moved(p) >= 3 * MIB)
         p.do('check', 'calm')
         r = p.end()
         m = r['migration']
@@ -72,7 +82,7 @@ class MigrateTest(driven.DrivenCase):
     def test_mappings_too(self):
         p = self.moving(DRAM='8M', POLICY='first-fit')
         p.do('big 7', 'map 16', 'hot 10 3')
-        time.sleep(2)
+        self.wait_for('hot pages are on DRAM', lambda: self.moved(p) >= 2 * MIB)
         r = p.do('calm', 'check').end()
         self.assertGreaterEqual(r['migration']['up_bytes'], 2 * MIB)
         self.assertLessEqual(r['tiers']['dram']['peak'], 8 * MIB)
@@ -80,7 +90,7 @@ class MigrateTest(driven.DrivenCase):
     def test_free_dram_is_filled(self):
         p = self.moving(DRAM='8M', POLICY='first-fit')
         p.do('big 2', 'map 16')  # too large for DRAM, so all of it is on PM
-        self.wait_for('what fits has come up', lambda: self.dram(p) >= 7 * MIB, 20)
+        self.wait_for('what fits has come up', lambda: self.dram(p) >= 7 * MIB)
         p.do('check')
         r = p.end()
         self.assertLessEqual(r['tiers']['dram']['peak'], 8 * MIB)
@@ -89,8 +99,7 @@ class MigrateTest(driven.DrivenCase):
     def test_books_are_right_after_free(self):
         p = self.moving(DRAM='8M', POLICY='first-fit')
         p.do('big 24', 'hot 16 4')
-        self.wait_for('hot pages are on DRAM', lambda: self.moved(p) > 0, 20)
-        time.sleep(1)
+        self.wait_for('hot pages are on DRAM', lambda: self.moved(p) >= 3 * MIB)
         p.do('calm', 'hot 0 0', 'free')
         # All of it is given back: neither tier keeps what lay on the other one.
         self.wait_for('all is given back', lambda: self.dram(p) < MIB and self.pm(p) < MIB)
@@ -110,7 +119,7 @@ class MigrateTest(driven.DrivenCase):
     def test_fork(self):
         p = self.moving(DRAM='8M', POLICY='first-fit')
         p.do('big 24', 'hot 16 4')
-        time.sleep(1)
+        self.wait_for('hot pages are on DRAM', lambda: self.moved(p) > 0)
         p.do('calm', 'fork', 'fork', 'check')
         p.end()
 
@@ -127,7 +136,7 @@ class MigrateTest(driven.DrivenCase):
     def test_userfaultfd_of_the_program(self):
         p = self.moving(DRAM='8M', POLICY='first-fit')
         p.do('faults 0 0', 'big 24', 'map 16', 'hot 16 4')
-        self.wait_for('hot pages are on DRAM', lambda: self.moved(p) > 0, 20)
+        self.wait_for('hot pages are on DRAM', lambda: self.moved(p) > 0)
         p.do('calm', 'faults 2 3', 'faults 18 1', 'faults 28 4', 'faults 0 40')
         p.do('hot 5 2')
         time.sleep(0.3)
@@ -136,7 +145,7 @@ class MigrateTest(driven.DrivenCase):
 
     def test_seccomp_filter(self):
         for late in (False, True):
-            with self.subTest(late=late):
+            def attempt(seconds, late=late):
                 p = self.moving(DRAM='8M', POLICY='first-fit')
                 if not late:
                     p.do('filter')
@@ -144,9 +153,12 @@ class MigrateTest(driven.DrivenCase):
                 if late:
                     self.wait_for('pages are watched', lambda: 'anon_inode:[userfaultfd]' in fds(p))
                     p.do('filter')
-                time.sleep(0.7)
+                time.sleep(seconds)
                 p.do('calm', 'check')
-                m = p.end()['migration']
+                return p.end()['migration']
+
+            with self.subTest(late=late):
+                m = self.given_time(attempt, lambda m: m['state'] == 'off')
                 self.assertEqual(m['state'], 'off')
                 self.assertIn('seccomp', m['why'])
 
@@ -159,9 +171,10 @@ class MigrateTest(driven.DrivenCase):
         self.wait_for('it has DRAM', lambda: self.dram(a) >= 24 * MIB)
         b = self.moving(CLASS='bandwidth', **settings)
         b.do('big 20', 'hot 0 16')
-        self.wait_for('the sensitive one has what it uses', lambda: self.dram(b) >= 12 * MIB)
-        self.assertLess(self.dram(a), 20 * MIB)
-        self.assertLessEqual(self.dram(a) + self.dram(b), 32 * MIB + 2 * MIB)
+        self.wait_for('the sensitive one has what it uses',
+                      lambda: self.dram(b) >= 12 * MIB and self.dram(a) < 20 * MIB)
+        s = self.status()  # of one moment
+        self.assertLessEqual(s[a.pid]['dram_bytes'] + s[b.pid]['dram_bytes'], 32 * MIB + 2 * MIB)
         b.do('calm', 'check').end()
         a.do('hot 0 28')  # what it writes now comes back up
         self.wait_for('the other has its own again', lambda: self.dram(a) >= 24 * MIB)
@@ -170,13 +183,16 @@ class MigrateTest(driven.DrivenCase):
 
 def kernel_tells():
     """Is there a kernel here that tells an unprivileged process what it writes?"""
-    with tempfile.TemporaryDirectory(prefix='hybrid-migrate-') as work:
-        case = driven.DrivenCase
-        p = driven.Driven(case.lib, case.program, work, **SETTINGS)
-        p.do('big 4', 'check')
-        time.sleep(0.5)
-        m = p.end()['migration']
-        return m['state'] != 'off', m['why']
+    def attempt(seconds):
+        with tempfile.TemporaryDirectory(prefix='hybrid-migrate-') as work:
+            case = driven.DrivenCase
+            p = driven.Driven(case.lib, case.program, work, **SETTINGS)
+            p.do('big 4', 'check')
+            time.sleep(seconds)
+            return p.end()['migration']
+
+    m = MigrateTest.given_time(attempt, lambda m: m['state'] != 'idle')
+    return m['state'] != 'off', m['why']
 
 
 def main():

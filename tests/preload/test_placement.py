@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 import unittest
 
 import driven
@@ -93,7 +92,11 @@ class PlacementTest(driven.DrivenCase):
         self.assertEqual(h.end()['state'], 'watching')
         h = self.hold(START='16M', POLICY='pm')
         h.do('big 30')
-        time.sleep(1)
+
+        def steered():  # the heaps are there when the library's thread has made them
+            h.do('big 1')
+            return self.status().get(h.pid, {}).get('pm_bytes', 0) > 0
+        self.wait_for('new memory is on PM', steered)
         h.do('big 10')
         r = h.end()
         self.assertEqual(r['state'], 'steering')
@@ -199,10 +202,10 @@ class PlacementTest(driven.DrivenCase):
     def test_newcomer_finds_dram_of_cpu_bound_ones_wished_free(self):
         cpu = self.hold(DRAM_SHARED='64M', CLASS='cpu').do('big 60')
         new = self.hold(DRAM_SHARED='64M', CLASS='bandwidth').do('big 20')
+        self.wait_for('it wishes for DRAM', lambda: self.status()[new.pid]['wish_bytes'] > 10 * MIB)
         s = self.status()
-        self.assertGreater(s[new.pid]['wish_bytes'], 10 * MIB)
         self.assertEqual((s[cpu.pid]['class'], s[new.pid]['class']), ('cpu', 'bandwidth'))
-        self.assertGreater(s[new.pid]['pm_bytes'], 14 * MIB)
+        self.wait_for('it is on PM', lambda: self.status()[new.pid]['pm_bytes'] > 14 * MIB)
         # The addressee sees it and keeps away from DRAM with what is new.
         self.wait_for('the CPU-bound program is asked', lambda: self.status()[cpu.pid]['asked_bytes'])
         before = self.status()[cpu.pid]['pm_bytes']

@@ -25,7 +25,7 @@ ARGS = None
 KILLED = '''
 import glob, os, signal, time
 keep = [bytearray(1 << 20) for _ in range(8)]
-end = time.monotonic() + 100
+end = time.monotonic() + 300
 while not os.path.exists(os.environ['HYBRID_RECORD'].replace('%p', str(os.getpid()))):
     assert time.monotonic() < end
     keep[0][::4096] = b'x' * 256
@@ -78,7 +78,7 @@ class Case(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.dir, name)
 
-    def ctl(self, *words, status=0, env=None, timeout=250):
+    def ctl(self, *words, status=0, env=None, timeout=600):
         got = subprocess.run([ARGS.ctl, *map(str, words)], env=environment(**(env or {})),
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                              cwd=self.dir, timeout=timeout, check=False, stdin=subprocess.DEVNULL)
@@ -255,7 +255,7 @@ class Programs(Case):
                              cwd=self.dir, env=environment())
         self.assertEqual(p.stdout.readline(), 'ready\n')
         p.send_signal(signal.SIGTERM)
-        _, err = p.communicate(timeout=100)
+        _, err = p.communicate(timeout=400)
         self.assertEqual(p.returncode, 128 + signal.SIGTERM, err)
 
     def test_terminal_gone(self):
@@ -270,7 +270,7 @@ class Programs(Case):
         p.stderr.close()  # whatever is said
         p.send_signal(signal.SIGHUP)
         p.stdout.close()
-        self.assertEqual(p.wait(100), 5)
+        self.assertEqual(p.wait(400), 5)
         self.assertEqual(os.listdir(self.dir), ['p.ini'])
 
     def test_interrupted_at_any_moment(self):
@@ -283,7 +283,7 @@ class Programs(Case):
                 time.sleep(0.001)
             time.sleep(ms / 1000)
             os.killpg(p.pid, signal.SIGINT)  # as a terminal does
-            _, err = p.communicate(timeout=50)
+            _, err = p.communicate(timeout=400)
             self.assertEqual(p.returncode, 130, err)
             self.assertNotIn('Traceback', err)
             self.assertEqual(set(os.listdir(self.dir)) - {'p.ini'}, set())
@@ -324,7 +324,7 @@ class Programs(Case):
         command = [ARGS.ctl, 'record', '-o', 'r.%p.ini', '--', 'sort', '/dev/null']
         ranks = [subprocess.Popen(command, cwd=self.dir, env=environment(),
                                   stderr=subprocess.DEVNULL) for _ in range(2)]
-        self.assertEqual([r.wait(100) for r in ranks], [0, 0])
+        self.assertEqual([r.wait(400) for r in ranks], [0, 0])
         files = sorted(glob.glob(self.path('r.*.ini')))
         self.assertEqual(len(files), 2)
         self.ctl('record', '--merge', '-o', 'all.ini', *files)
@@ -424,7 +424,7 @@ class Offline(Case):
             os.lseek(f.fileno(), 8, os.SEEK_SET)  # both runs begin where the first one did
             got = subprocess.run([ARGS.ctl, 'record', '--offline', '-o', 's.ini', '--', 'sort'],
                                  stdin=f, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                 cwd=self.dir, env=environment(), check=False, timeout=250)
+                                 cwd=self.dir, env=environment(), check=False, timeout=600)
         self.assertEqual((got.returncode, got.stdout), (0, 2 * 'a\nb\n'), got.stderr)
         self.assertNotIn('pipe', got.stderr)
         got = self.ctl('record', '--offline', '--', 'sh', '-c', 'exit 3', status=3)

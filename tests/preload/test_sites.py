@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 import unittest
 
 import driven
@@ -159,13 +158,14 @@ class SitesTest(driven.DrivenCase):
         other = self.hold(['d 9216'], POLICY='dram', **shared)
         mine = self.hold(['b 2048', 'd 65536'], PROFILE=profile, DRAM='100%', **shared)
         self.assertEqual(other.end()['tiers']['dram']['charged'] // MIB, 9)
-        for _ in range(200): # ticks of its own clock: until one block of a fits
+
+        def fits():  # at a tick of its own clock
             mine.do('a 8192')
             if self.status()[mine.pid]['dram_bytes'] >= 8 * MIB:
-                break
+                return True
             mine.do('drop a')
-            mine.proc.stdin.flush()
-            time.sleep(0.05)
+            return False
+        self.wait_for('a block of a fits', fits)
         r = mine.end()
         self.assertGreaterEqual(r['tiers']['dram']['charged'], 8 * MIB)
 

@@ -16,6 +16,8 @@ import time
 import unittest
 
 ARGS = None
+# Instead of waiting without end: nothing here takes a tenth of it on a loaded computer.
+PATIENCE_S = 400
 CPUS = sorted(os.sched_getaffinity(0))
 STARTERS = ('fork', 'vfork', 'vfork!', 'spawn', 'spawnp', 'system', 'popen', 'execl', 'execlp', 'execle', 'execvp')
 
@@ -42,7 +44,7 @@ class Program:
         self.proc.stdin.flush()
         return self.proc.stdout.readline().strip()
 
-    def until(self, line, wanted, seconds=20):
+    def until(self, line, wanted, seconds=PATIENCE_S):
         """Ask until the answer is as wanted; the answer."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -58,7 +60,7 @@ class Program:
     def __exit__(self, kind, *_):
         if kind:
             self.proc.kill()
-        _, err = self.proc.communicate(timeout=30)
+        _, err = self.proc.communicate(timeout=PATIENCE_S)
         if not kind and (self.proc.returncode or err):
             raise AssertionError('exit %s: %s' % (self.proc.returncode, err))
 
@@ -246,11 +248,10 @@ class ThreadCapTest(unittest.TestCase):
                 p.do('alloc 32')
                 p.do('threads 9 20')
                 p.do('pin %d' % CPUS[0])
-                time.sleep(0.2)  # looks of the control thread
             with open(d + '/stats', encoding='utf-8') as f:
                 t = json.load(f)['threads']
-            self.assertEqual((t['created'], t['live'], t['cap']), (10, 2, 1))
-            self.assertGreaterEqual(t['most'], 2)
+        self.assertEqual((t['created'], t['live'], t['cap']), (10, 2, 1))
+        self.assertGreaterEqual(t['most'], 2)
 
     def test_within_what_the_user_allows(self):
         if len(CPUS) < 2:
@@ -267,7 +268,7 @@ class ThreadCapTest(unittest.TestCase):
                     p.do('alloc 32')
                     p.do('pin %d' % CPUS[0])
                 # Of two that chose the same CPU, one goes elsewhere; it does not come back.
-                end = time.monotonic() + 20
+                end = time.monotonic() + PATIENCE_S
                 while one.do('ask') == two.do('ask'):
                     self.assertLess(time.monotonic(), end)
                     time.sleep(0.05)

@@ -339,7 +339,7 @@ static void test_threads_outlive_main(void **state)
     if (pid == 0) {
         pthread_t t;
         prctl(PR_SET_PDEATHSIG, 0);
-        alarm(30);
+        alarm(100);
         pthread_create(&t, NULL, live_on, &p[1]);
         syscall(SYS_exit, 0);
     }
