@@ -125,9 +125,12 @@ static struct migrator way_here(void)
 
 static int open_sampler(void)
 {
+    /* On the emulated machine the kernel would see what that machine does. */
     static const struct sampler_source *const emulated[] = {&sampler_emulated, &sampler_scan,
                                                             &sampler_soft_dirty, NULL};
-    const struct sampler_source *const *sources = emulator_open() ? emulated : emulated + 1;
+    static const struct sampler_source *const real[] = {&sampler_scan, &sampler_soft_dirty,
+                                                        &sampler_loads, &sampler_idle, NULL};
+    const struct sampler_source *const *sources = emulator_open() ? emulated : real;
     struct predictor p = predictor_of(PREDICT_WINDOW);
     return sampler_open(sources, &p, (uint64_t)os_pid() * 2654435761u + os_now_ns());
 }
@@ -361,6 +364,7 @@ static void publish(struct migrate_pass *pass)
     m.view.refused_pages += pass->refused_pages;
     m.view.regretted_pages += pass->regretted_pages;
     m.view.balance = m.balance.state;
+    m.view.reads = sampler_source_name(false); /* it may have given way */
     m.view.last = *pass;
     pthread_mutex_unlock(&lock);
     /* What would still come up waits for others' DRAM. */

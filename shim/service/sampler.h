@@ -41,6 +41,9 @@ struct sampler_source {
 int sampler_present(void *base, uint32_t pages, struct page_set *ret);
 
 extern const struct sampler_source sampler_scan, sampler_soft_dirty;
+/* Reads, for who may: addresses of loads that missed the caches, from the processor; pages that
+ * were touched (read or written), from the kernel's idle bits. */
+extern const struct sampler_source sampler_loads, sampler_idle;
 /* Samples of accesses that the emulated machine takes, one in SAMPLER_PERIOD lines. */
 #define SAMPLER_PERIOD 64u
 extern const struct sampler_source sampler_emulated;
@@ -50,8 +53,8 @@ extern const struct sampler_source sampler_emulated;
 #define SAMPLER_RANGES 4096u
 #define SAMPLER_BATCH  256u /* blocks: 512 MiB */
 
-/* Opens the first of the sources (NULL at the end) that sees writes and works, and the first
- * other one that sees reads. -ENODEV: none sees writes. */
+/* Opens the first of the sources (at most seven, NULL at the end) that sees writes and works, and,
+ * if that one sees no reads, the first other one that does. -ENODEV: none sees writes. */
 int sampler_open(const struct sampler_source *const *sources, const struct predictor *p,
                  uint64_t seed);
 void sampler_close(void);
@@ -108,7 +111,7 @@ unsigned sampler_bins(struct sampler_bin *bins, unsigned cap);
 void sampler_prefork(void);
 void sampler_postfork(void);
 int sampler_reopen(void);
-/* False: a source has lost its descriptor; sampler_reopen may help. */
+/* False: a source has lost its descriptor or given way; sampler_reopen may help. */
 bool sampler_alive(void);
 
 #endif

@@ -12,6 +12,8 @@
 
 #define BLOCK_BYTES (HISTORY_BLOCK * HY_PAGE)
 
+#define SOURCES 8u
+
 struct range {
     uintptr_t base;
     size_t bytes;
@@ -40,6 +42,7 @@ struct sampler {
     struct coverage coverage;
     struct move_hand hand;
     const struct sampler_source *writes, *reads;
+    const struct sampler_source *source[SOURCES]; /* all there may be, NULL at the end */
 };
 
 extern struct sampler *hy_sampler; /* mapped when opened: a passive process has no use for it */

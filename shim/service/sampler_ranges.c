@@ -220,33 +220,42 @@ int64_t sampler_extra_dram(void)
 
 /* --- life ---------------------------------------------------------------------------------- */
 
+static const struct sampler_source *open_first(const struct sampler_source *const *sources,
+                                               bool writes, const struct sampler_source *but)
+{
+    for (; *sources; sources++)
+        if (*sources != but && (writes ? (*sources)->writes : (*sources)->reads) &&
+            (*sources)->open() == 0)
+            return *sources;
+    return NULL;
+}
+
+/* Beside a source of writes that sees reads as well there need be no other. */
+static const struct sampler_source *open_reads(const struct sampler_source *const *sources,
+                                               const struct sampler_source *writes)
+{
+    return writes->reads ? NULL : open_first(sources, false, writes);
+}
+
 int sampler_open(const struct sampler_source *const *sources, const struct predictor *p,
                  uint64_t seed)
 {
-    const struct sampler_source *writes = NULL, *reads = NULL;
+    const struct sampler_source *writes = open_first(sources, true, NULL);
     void *m;
-    for (; *sources; sources++) {
-        bool wanted = (!writes && (*sources)->writes) || (!reads && (*sources)->reads);
-        if (!wanted || (*sources)->open() != 0)
-            continue;
-        if (!writes && (*sources)->writes)
-            writes = *sources;
-        else
-            reads = *sources;
-    }
-    int r = writes ? os_map_anon(sizeof(*hy_sampler), &m) : -ENODEV;
+    if (!writes)
+        return -ENODEV;
+    int r = os_map_anon(sizeof(*hy_sampler), &m);
     if (r != 0) {
-        if (reads)
-            reads->close();
-        if (writes)
-            writes->close();
+        writes->close();
         return r;
     }
     struct sampler *fresh = m;
     heat_map_init(&fresh->map, p);
     coverage_init(&fresh->coverage, seed);
     fresh->writes = writes;
-    fresh->reads = reads;
+    for (unsigned i = 0; i + 1 < SOURCES && sources[i]; i++)
+        fresh->source[i] = sources[i];
+    fresh->reads = open_reads(fresh->source, writes);
     pthread_mutex_lock(&hy_sampler_lock);
     hy_sampler = fresh;
     pthread_mutex_unlock(&hy_sampler_lock);
@@ -304,8 +313,8 @@ int sampler_reopen(void)
         if (hy_sampler->reads)
             hy_sampler->reads->close();
         r = hy_sampler->writes->open();
-        if (hy_sampler->reads && hy_sampler->reads->open() != 0)
-            hy_sampler->reads = NULL;
+        /* Another than before, maybe: sources give way, and permission comes and goes. */
+        hy_sampler->reads = r == 0 ? open_reads(hy_sampler->source, hy_sampler->writes) : NULL;
         for (unsigned i = 0; r == 0 && i < hy_sampler->ranges; i++)
             if (source_add((void *)hy_sampler->range[i].base, hy_sampler->range[i].bytes) != 0)
                 erase(i--); /* not in this process */

@@ -117,3 +117,8 @@ int os_perf_paranoid(int *ret)
 {
     return number_in("/proc/sys/kernel/perf_event_paranoid", "", ret);
 }
+
+int os_perf_mlock_kb(int *ret)
+{
+    return number_in("/proc/sys/kernel/perf_event_mlock_kb", "", ret);
+}

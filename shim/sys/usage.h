@@ -22,5 +22,7 @@ int os_seccomp(void);
 int os_has_pmu(void);
 /* kernel.perf_event_paranoid; -errno. */
 int os_perf_paranoid(int *ret);
+/* kernel.perf_event_mlock_kb: memory of a user for each CPU's samples. */
+int os_perf_mlock_kb(int *ret);
 
 #endif
