@@ -220,6 +220,47 @@ void doctor_counters(void)
 
 /* --- page tracking ------------------------------------------------------- */
 
+static int look_at_load_samples(const char *section)
+{
+    const char *meaning;
+    int r = probe_load_samples(&meaning), paranoid = 0;
+    struct finding *f;
+    if (r == 0)
+        doctor_add(FOUND_OK, section, "load samples", "work: %s", meaning);
+    else if (os_seccomp() > 0)
+        doctor_add(FOUND_MISSING, section, "load samples",
+                   "a seccomp filter is in force, which may kill who samples: left alone");
+    else if (r == -EACCES || r == -EPERM) {
+        (void)os_perf_paranoid(&paranoid);
+        f = doctor_add(FOUND_MISSING, section, "load samples",
+                       "not permitted (perf_event_paranoid %d)", paranoid);
+        /* 3 and 4 are Debian's and others'; what cannot leave the kernel out needs 1. */
+        doctor_fix(f, "sysctl kernel.perf_event_paranoid=%d", paranoid > 2 ? 2 : 1);
+    } else if (r == -ENODEV)
+        doctor_add(
+            FOUND_MISSING, section, "load samples",
+            "the processor offers no event that tells addresses of loads (a virtual machine?)");
+    else
+        doctor_add(FOUND_MISSING, section, "load samples", "%s", strerror(-r));
+    return r;
+}
+
+/* In the order in which the library takes them. */
+static void look_at_reads(const char *section, const char *writes)
+{
+    int loads = look_at_load_samples(section), idle = probe_idle_bitmap();
+    if (idle == -ENOENT)
+        doctor_add(FOUND_MISSING, section, "idle page bitmap",
+                   "this kernel is built without it (CONFIG_IDLE_PAGE_TRACKING)%s",
+                   loads == 0 ? "; not needed, load samples work" : "");
+    else
+        add_probe(section, "idle page bitmap", idle, "works", loads == 0 ? NULL : "run as root");
+    doctor_add(FOUND_INFO, section, "pages", "writes by %s, reads by %s", writes,
+               loads == 0  ? "load-samples"
+               : idle == 0 ? "page-idle"
+                           : "nothing: what is not written counts as read or cold");
+}
+
 void doctor_tracking(void)
 {
     static const char section[] = "page tracking";
@@ -239,12 +280,7 @@ void doctor_tracking(void)
                    wp == 0 ? "; not needed, WP_ASYNC works" : "");
     else
         add_probe(section, "soft-dirty", dirty, "works", NULL);
-    int idle = probe_idle_bitmap();
-    if (idle == -ENOENT)
-        doctor_add(FOUND_MISSING, section, "idle page bitmap",
-                   "this kernel is built without it (CONFIG_IDLE_PAGE_TRACKING)");
-    else
-        add_probe(section, "idle page bitmap", idle, "works", "run as root");
+    look_at_reads(section, wp == 0 ? "pagemap-scan" : dirty == 0 ? "soft-dirty" : "nothing");
     int damon = probe_damon();
     if (damon == -ENOENT || damon == -EOPNOTSUPP)
         doctor_add(FOUND_MISSING, section, "DAMON",

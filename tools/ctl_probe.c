@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "service/sampler.h"
+#include "service/sampler_loads.h"
 #include "sys/usage.h"
 
 /* Linux 6.7, newer than the headers of Debian 12 (include/uapi/linux/fs.h and
@@ -166,13 +168,26 @@ int probe_soft_dirty(void)
     return r;
 }
 
+static int try_source(const struct sampler_source *source)
+{
+    int r = source->open();
+    if (r == 0)
+        source->close();
+    return r;
+}
+
 int probe_idle_bitmap(void)
 {
-    int fd = open_errno("/sys/kernel/mm/page_idle/bitmap", O_RDWR);
-    if (fd < 0)
-        return fd;
-    close(fd);
-    return 0;
+    return try_source(&sampler_idle);
+}
+
+int probe_load_samples(const char **ret_meaning)
+{
+    struct loads_view v;
+    int r = try_source(&sampler_loads);
+    sampler_loads_get(&v);
+    *ret_meaning = v.meaning;
+    return r;
 }
 
 /* DAMON tells its operations only to who starts a monitor; the names of kernel

@@ -13,7 +13,9 @@ int probe_pagemap_scan(void); /* the ioctl alone */
 int probe_wp_async(void);
 /* Reset by /proc/self/clear_refs, read from /proc/self/pagemap. */
 int probe_soft_dirty(void);
+/* As the library uses them: pages are marked and found; an event is opened, which one is told. */
 int probe_idle_bitmap(void);
+int probe_load_samples(const char **ret_meaning);
 /* DAMON with its operations for the addresses of a process. */
 int probe_damon(void);
 
