@@ -313,7 +313,7 @@ def summary(text):
     if 'known' in rec:
         words.append('reads and writes known of %.1f %% of the lines' % float(rec['known']))
         if float(rec.get('mapped', 0)) >= 1:
-            words.append('%.1f %% are in mappings, which have no sites' % float(rec['mapped']))
+            words.append('%.1f %% are in mappings of no known site' % float(rec['mapped']))
     else:
         words.append('reads and writes of sites not known')
     return ', '.join(words)

@@ -251,7 +251,7 @@ static const char *make_heaps(void)
         return "no address space for the tables of the heaps";
     }
     heap_set_favour(hy_config.set.policy == HY_POLICY_PM ? HY_PM : HY_DRAM);
-    maps_init(policy_account);
+    mmaps_init();
     return NULL;
 }
 

@@ -76,6 +76,10 @@ void *steer_memalign(size_t align, size_t n);
 size_t steer_usable_size(void *p);
 void steer_enable_sites(size_t unwind_from);
 
+/* --- mmaps.c: the program's own mappings ------------------------------------------ */
+
+void mmaps_init(void); /* before any is placed */
+
 /* --- policy.c: limits, the shared budget, the tier in favour -------------------- */
 
 struct policy_view {

@@ -10,8 +10,11 @@
 #include "base/guard.h"
 #include "runtime/internal.h"
 #include "runtime/migrate.h"
+#include "runtime/planned.h"
+#include "runtime/record.h"
 #include "service/heap/heap.h"
 #include "service/maps.h"
+#include "service/sites.h"
 #include "sys/emulator.h"
 #include "sys/log.h"
 #include "sys/os.h"
@@ -20,6 +23,11 @@
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
+
+struct want {
+    enum hy_tier tier;
+    bool told; /* by the profile or the plan */
+};
 
 static bool steerable(size_t len, int flags)
 {
@@ -30,16 +38,47 @@ static bool steerable(size_t len, int flags)
            (hy_machine.backend == HY_PM_NODE || hy_machine.backend == HY_PM_EMULATED);
 }
 
-/* Tier for a new mapping; what was charged for it goes to ret_charged. A mapping
- * without access is a reservation: it goes where it would fit as a whole and is
- * charged as it fills (maps_measure). One that fits nowhere, a sparse one, goes
- * to PM, the larger memory, and is charged likewise. */
-static enum hy_tier choose(size_t len, int prot, size_t *ret_charged)
+/* --- call sites ------------------------------------------------------------------ */
+
+static void site_resized(uint16_t site, uint64_t from, uint64_t to, uint64_t more)
 {
-    enum hy_tier first = heap_favour();
-    enum hy_tier order[] = {first, first == HY_DRAM ? HY_PM : HY_DRAM};
+    sites_note_resized(site, from, to, more);
+    planned_free(site);
+}
+
+void mmaps_init(void)
+{
+    static const struct maps_host host = {policy_account, site_resized, sites_note_unmapped};
+    maps_init(&host);
+}
+
+/* Whose mapping this is, and where the profile wants it. A reservation has no bytes yet. */
+static site_id look_up_site(size_t len, size_t bytes, struct want *w)
+{
+    site_id id;
+    if (!sites_ready())
+        return 0;
+    id = sites_nth(sites_capture(), len);
+    if (id)
+        sites_note_mapping(id, bytes);
+    planned_alloc(id, bytes, 1, &w->tier);
+    w->told = sites_tier(id, &w->tier);
+    return id;
+}
+
+/* --- placing ---------------------------------------------------------------------- */
+
+/* Tier for a new mapping; what was charged for it goes to ret_charged. A mapping
+ * without access is a reservation: it goes where it would fit as a whole, or where the
+ * profile says, and is charged as it fills (maps_measure). One that fits nowhere, a sparse
+ * one, goes to PM, the larger memory, and is charged likewise. */
+static enum hy_tier choose(size_t len, int prot, struct want w, size_t *ret_charged)
+{
+    enum hy_tier order[] = {w.tier, w.tier == HY_DRAM ? HY_PM : HY_DRAM};
 
     *ret_charged = 0;
+    if (prot == PROT_NONE && w.told)
+        return w.tier;
     for (unsigned i = 0; i < HY_ARRAY_SIZE(order); i++) {
         if (!policy_charge(order[i], len, false))
             continue;
@@ -55,7 +94,8 @@ static enum hy_tier choose(size_t len, int prot, size_t *ret_charged)
 static void place(void *p, size_t len, int prot)
 {
     static bool told;
-    size_t charged;
+    size_t charged, bytes;
+    struct want w = {.tier = heap_favour()};
     const struct runtime_machine *m = &hy_machine;
 
     len = hy_align_up(len, HY_PAGE);
@@ -64,18 +104,23 @@ static void place(void *p, size_t len, int prot)
             log_info("a thread has a NUMA policy of its own: its mappings are left alone");
         return;
     }
-    enum hy_tier t = choose(len, prot, &charged);
+    bytes = prot == PROT_NONE ? 0 : len;
+    site_id site = look_up_site(len, bytes, &w);
+    enum hy_tier t = choose(len, prot, w, &charged);
+    if (site && charged != bytes)
+        site_resized(site, bytes, charged, 0);
     if (m->backend == HY_PM_NODE) {
         uint64_t mask = t == HY_PM ? m->pm_mask : m->pin_dram ? m->dram_mask : 0;
         if (mask)
             (void)os_prefer_nodes(p, len, mask);
     }
     emulator_set_tier(p, len, t);
-    maps_add(p, len, t, charged);
+    maps_add(p, len, t, site, charged);
 }
 
 static void forget(void *base, size_t len)
 {
+    record_before_unmap();
     maps_remove(base, len);
     migrate_unmapped(base, len);
 }
@@ -127,7 +172,8 @@ int runtime_munmap(void *addr, size_t len)
 void *runtime_mremap(void *old, size_t old_len, size_t new_len, int flags, void *new_addr)
 {
     enum hy_tier t;
-    bool tracked = maps_any() && !hy_guarded() && maps_find(old, &t);
+    site_id site;
+    bool tracked = maps_any() && !hy_guarded() && maps_find(old, &t, &site);
     if (tracked) /* a part of it must not be watched when it moves */
         migrate_unmapped(old, HY_MAX(old_len, (size_t)1));
     void *p = next_map()->mremap(old, old_len, new_len, flags, new_addr);
@@ -140,8 +186,10 @@ void *runtime_mremap(void *old, size_t old_len, size_t new_len, int flags, void 
         if (old_len)
             maps_remove(old, old_len);
         size_t len = hy_align_up(new_len, HY_PAGE);
+        if (site)
+            sites_note_mapping(site, len);
         (void)policy_charge(t, len, true);
-        maps_add(p, len, t, len);
+        maps_add(p, len, t, site, len);
     }
     errno = saved;
     return p;

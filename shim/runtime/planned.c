@@ -256,11 +256,12 @@ static bool other_scale(void)
     return off * OTHER_SCALE > pl.planned_scale;
 }
 
-/* The first block of a site that has only one tells how large this run is. */
+/* The first block of a site that has only one tells how large this run is; not a reservation. */
 static void note_size(unsigned i, size_t n)
 {
     const struct plan_site *s = &pl.site[i];
-    if (s->block == 0 || s->bytes > s->block + s->block / 2 || s->bytes < pl.share / KEPT_MAX)
+    if (n == 0 || s->block == 0 || s->bytes > s->block + s->block / 2 ||
+        s->bytes < pl.share / KEPT_MAX)
         return;
     quota_scale_note(&pl.scale, n, s->block);
     if (other_scale() && pl.n <= SOON_SITES)

@@ -346,6 +346,15 @@ void record_window(const struct window *w, const struct classification *now)
     pthread_mutex_unlock(&lock);
 }
 
+/* In a signal handler this thread may have the lock. */
+void record_before_unmap(void)
+{
+    if (!rec.prepared || pthread_mutex_trylock(&lock) != 0)
+        return;
+    record_access_drain();
+    pthread_mutex_unlock(&lock);
+}
+
 void record_finish(void)
 {
     if (!rec.begun && !rec.prepared)

@@ -32,7 +32,7 @@ struct pair {
 struct access_table {
     uint64_t site[SITE_MAX][KINDS];
     uint64_t small[SIZECLASS_COUNT][KINDS]; /* in spans */
-    uint64_t mapped[KINDS];                 /* mappings of the program's own */
+    uint64_t mapped[KINDS];                 /* mappings of no known site */
     uint64_t elsewhere[KINDS];              /* anything else, and blocks of no known site */
     uint64_t samples;
     struct pair pair[PAIRS];
@@ -83,6 +83,7 @@ static void take(uintptr_t address, bool read, bool dirtied)
     uint64_t *to = t->elsewhere;
     struct heap_place place;
     enum hy_tier tier;
+    site_id site = 0;
 
     t->samples++;
     if (heap_owns((const void *)address)) {
@@ -96,8 +97,8 @@ static void take(uintptr_t address, bool read, bool dirtied)
             for (int k = 0; p && k < KINDS; k++)
                 p->hits[k] += half[k];
         }
-    } else if (maps_find((const void *)address, &tier)) {
-        to = t->mapped;
+    } else if (maps_find((const void *)address, &tier, &site)) {
+        to = site > 0 && site < SITE_MAX ? t->site[site] : t->mapped;
     }
     for (int k = 0; k < KINDS; k++)
         to[k] += half[k];

@@ -12,22 +12,24 @@
 struct range {
     uintptr_t base;
     size_t len;
-    uint64_t charged;
-    size_t scanned; /* bytes measured in the pass under way */
-    uint64_t seen;  /* of them in memory */
+    uint64_t charged, most; /* most: that was charged at a time */
+    size_t scanned;         /* bytes measured in the pass under way */
+    uint64_t seen;          /* of them in memory */
     enum hy_tier tier;
+    uint16_t site;
     bool told;
+    bool part; /* behind a hole: not what the site's mapping is counted by */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct range *table;
 static unsigned n_ranges, cap_ranges;
 static uintptr_t cursor; /* measuring goes on at the range that holds it */
-static maps_account_fn account;
+static const struct maps_host *host;
 
-void maps_init(maps_account_fn fn)
+void maps_init(const struct maps_host *h)
 {
-    account = fn;
+    host = h;
 }
 
 bool maps_any(void)
@@ -83,9 +85,21 @@ static bool insert(unsigned at, struct range r)
 
 static void set_charged(struct range *r, uint64_t bytes)
 {
-    if (bytes != r->charged)
-        account(r->tier, (int64_t)bytes - (int64_t)r->charged);
+    uint64_t more = bytes > r->most ? bytes - r->most : 0;
+    if (bytes == r->charged)
+        return;
+    host->account(r->tier, (int64_t)bytes - (int64_t)r->charged);
+    if (r->site)
+        host->resized(r->site, r->charged, bytes, more);
     r->charged = bytes;
+    r->most += more;
+}
+
+static void end(struct range *r)
+{
+    set_charged(r, 0);
+    if (r->site && !r->part)
+        host->gone(r->site);
 }
 
 static void restart_scan(struct range *r)
@@ -98,27 +112,31 @@ static void restart_scan(struct range *r)
 static bool cut(unsigned at, uintptr_t from, uintptr_t to)
 {
     struct range *r = &table[at];
-    uintptr_t end = r->base + r->len;
+    uintptr_t top = r->base + r->len;
     restart_scan(r);
-    if (from <= r->base && to >= end) {
-        set_charged(r, 0);
+    if (from <= r->base && to >= top) {
+        end(r);
         memmove(r, r + 1, (n_ranges - at - 1) * sizeof(struct range));
         set_count(n_ranges - 1);
         return true;
     }
-    if (from > r->base && to < end) { /* a hole: two ranges */
-        struct range right = {.base = to, .len = end - to, .tier = r->tier, .told = r->told};
-        right.charged = HY_MIN(r->charged, (uint64_t)right.len);
+    if (from > r->base && to < top) { /* a hole: two ranges */
+        struct range right = *r;
+        right.base = to;
+        right.len = top - to;
+        right.part = true;
+        right.charged = right.most = HY_MIN(r->charged, (uint64_t)right.len);
         r->charged -= right.charged;
+        r->most -= HY_MIN(r->most, right.most);
         r->len = from - r->base;
         set_charged(r, HY_MIN(r->charged, (uint64_t)r->len));
         if (!insert(at + 1, right))
-            account(right.tier, -(int64_t)right.charged);
+            end(&right);
         return false;
     }
     if (from <= r->base) {
         r->base = to;
-        r->len = end - to;
+        r->len = top - to;
     } else {
         r->len = from - r->base;
     }
@@ -144,14 +162,15 @@ void maps_remove(void *base, size_t len)
     pthread_mutex_unlock(&lock);
 }
 
-void maps_add(void *base, size_t len, enum hy_tier t, uint64_t charged)
+void maps_add(void *base, size_t len, enum hy_tier t, uint16_t site, uint64_t charged)
 {
     struct range r = {.base = (uintptr_t)base, .len = hy_align_up(len, HY_PAGE), .tier = t};
-    r.charged = charged;
+    r.site = site;
+    r.charged = r.most = charged;
     pthread_mutex_lock(&lock);
     remove_locked(r.base, r.base + r.len);
-    if (!insert(find(r.base), r) && charged)
-        account(t, -(int64_t)charged);
+    if (!insert(find(r.base), r))
+        end(&r);
     pthread_mutex_unlock(&lock);
 }
 
@@ -168,15 +187,17 @@ void maps_tell_new(void (*fn)(void *base, size_t len, enum hy_tier t))
     pthread_mutex_unlock(&lock);
 }
 
-bool maps_find(const void *p, enum hy_tier *ret)
+bool maps_find(const void *p, enum hy_tier *ret_tier, uint16_t *ret_site)
 {
     if (!maps_any())
         return false;
     pthread_mutex_lock(&lock);
     unsigned i = find((uintptr_t)p);
     bool hit = i < n_ranges && table[i].base <= (uintptr_t)p;
-    if (hit)
-        *ret = table[i].tier;
+    if (hit) {
+        *ret_tier = table[i].tier;
+        *ret_site = table[i].site;
+    }
     pthread_mutex_unlock(&lock);
     return hit;
 }

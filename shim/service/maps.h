@@ -9,15 +9,23 @@
 
 #define MAPS_MAX 65536u /* ranges; what does not fit is placed but not counted */
 
-/* Called under the lock with what a tier has less (or more) of now. */
-typedef void (*maps_account_fn)(enum hy_tier t, int64_t delta_bytes);
-void maps_init(maps_account_fn account);
-/* A new range of the tier, `charged` bytes of it already charged. */
-void maps_add(void *base, size_t len, enum hy_tier t, uint64_t charged);
+/* What is told, under the lock. */
+struct maps_host {
+    /* What a tier has less (or more) of now. */
+    void (*account)(enum hy_tier t, int64_t delta_bytes);
+    /* A mapping of this call site, or a part of one, is charged `to` now; more than ever by
+     * `more`. */
+    void (*resized)(uint16_t site, uint64_t from, uint64_t to, uint64_t more);
+    /* Nothing is left of what maps_add was told of. */
+    void (*gone)(uint16_t site);
+};
+void maps_init(const struct maps_host *host);
+/* A new range of the tier, `charged` bytes of it already charged. site 0: not known. */
+void maps_add(void *base, size_t len, enum hy_tier t, uint16_t site, uint64_t charged);
 /* [base, base+len) is about to be unmapped or replaced. */
 void maps_remove(void *base, size_t len);
-/* Tier of the range that holds p; false when it is none of ours. */
-bool maps_find(const void *p, enum hy_tier *ret);
+/* Tier and call site of the range that holds p; false when it is none of ours. */
+bool maps_find(const void *p, enum hy_tier *ret_tier, uint16_t *ret_site);
 bool maps_any(void);
 /* Calls fn, under the lock, once for each range that is worth watching: at least a 16th of it is
  * charged. A range that fills later is told then. */

@@ -59,6 +59,11 @@ bool sites_tier(site_id id, enum hy_tier *ret);
 /* weight: how many allocations this one stands for (sampling), >= 1. */
 void sites_note_alloc(site_id id, uint64_t bytes, uint64_t weight);
 void sites_note_free(site_id id, uint64_t bytes, uint64_t weight);
+/* A mapping is an allocation whose bytes are those that are charged for it; `more`: by so many
+ * they are more than ever. */
+void sites_note_mapping(site_id id, uint64_t bytes);
+void sites_note_resized(site_id id, uint64_t from, uint64_t to, uint64_t more);
+void sites_note_unmapped(site_id id);
 /* Sites known, "other" included: ids are 0 .. sites_count() - 1. */
 unsigned sites_count(void);
 bool sites_get(site_id id, struct site_info *ret);

@@ -71,6 +71,28 @@ void sites_note_free(site_id id, uint64_t bytes, uint64_t weight)
     add_live(s, -(int64_t)(bytes * weight));
 }
 
+void sites_note_mapping(site_id id, uint64_t bytes)
+{
+    count_large(sites_entry(id), 1);
+    note(sites_entry(id), bytes, 1);
+}
+
+void sites_note_resized(site_id id, uint64_t from, uint64_t to, uint64_t more)
+{
+    struct site *s = sites_entry(id);
+    add_live(s, (int64_t)to - (int64_t)from);
+    if (more == 0)
+        return;
+    __atomic_fetch_add(&s->bytes, more, __ATOMIC_RELAXED);
+    note_size(s, to);
+}
+
+void sites_note_unmapped(site_id id)
+{
+    count_large(sites_entry(id), -1);
+    __atomic_fetch_sub(&sites_entry(id)->live_count, 1, __ATOMIC_RELAXED);
+}
+
 bool sites_get(site_id id, struct site_info *ret)
 {
     const struct site *s = sites_entry(id);

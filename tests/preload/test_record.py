@@ -4,7 +4,7 @@
 they place the next run; programs that end badly; merging; --offline.
 
   test_record.py --ctl HYBRIDCTL --lib LIBHYBRID [--workloads DIR] [--place bench-place.so]
-                 [--profiles DIR] [NAME...]
+                 [--profiles DIR] [--sites PL_SITES] [NAME...]
 """
 import argparse
 import configparser
@@ -414,6 +414,28 @@ class Offline(Case):
         self.assertTrue(0.8 < reads / total < 1.05, (reads, total))
         self.no_message('g.ini')
 
+    def test_mappings(self):
+        """What a program maps itself has sites with their lines, also where it unmaps it."""
+        if not shutil.which('valgrind') or not ARGS.sites:
+            self.skipTest('valgrind is not installed, or pl_sites not built')
+        with open(self.path('in'), 'w', encoding='ascii') as f:
+            f.write('e 2048\nf 4096\ndrop f\na 1024\n')
+        with open(self.path('in'), encoding='ascii') as f:
+            got = subprocess.run([ARGS.ctl, 'record', '--offline', '--llc', '64K', '-o', 'm.ini',
+                                  '--', ARGS.sites], stdin=f, cwd=self.dir, env=environment(),
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                 check=False, timeout=250)
+        self.assertEqual((got.returncode, got.stdout), (0, 2 * 4 * 'ok\n'), got.stderr)
+        ini = read(self.path('m.ini'))
+        if 'known of' not in got.stderr:
+            self.skipTest('no emulated machine here: the lines are not known')
+        found = {size(s['max-size']): s for s in sites(ini).values()}
+        for mib in 2, 4, 1:
+            lines = mib << 14
+            s = found[mib << 20]
+            error = 4 * (lines / 64) ** 0.5 * 64 + 0.1 * lines  # one in 64 is seen
+            self.assertLess(abs(int(s['writes']) - lines), error, s)
+        self.assertLess(float(ini['recorded']['mapped']), 1)
 
     def test_input_and_status(self):
         if not shutil.which('valgrind'):
@@ -467,9 +489,10 @@ def main():
     parser.add_argument('--workloads')
     parser.add_argument('--place')
     parser.add_argument('--profiles')
+    parser.add_argument('--sites')
     parser.add_argument('names', nargs='*')
     ARGS = parser.parse_args()
-    for name in ('ctl', 'lib', 'workloads', 'place', 'profiles'):
+    for name in ('ctl', 'lib', 'workloads', 'place', 'profiles', 'sites'):
         if getattr(ARGS, name):
             setattr(ARGS, name, os.path.abspath(getattr(ARGS, name)))
     result = unittest.main(argv=[sys.argv[0], *ARGS.names], exit=False, verbosity=2).result

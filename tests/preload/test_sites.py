@@ -41,8 +41,8 @@ class SitesTest(driven.DrivenCase):
         return super().hold(**{'REGISTRY': 'none', **settings}).do(*commands)
 
     def learn(self):
-        """The frames of the four sites, by sizes that tell them apart."""
-        sizes = {'a': 1000, 'b': 1100, 'c': 1200, 'd': 1300}
+        """The frames of the sites, by sizes that tell them apart; e and f are mappings."""
+        sizes = {'a': 1000, 'b': 1100, 'c': 1200, 'd': 1300, 'e': 1400, 'f': 1500}
         report = self.hold(['%s %d' % s for s in sizes.items()], POLICY='dram').end()
         for name, kib in sizes.items():
             found = [s for s in report['sites'] if s['bytes'] == kib * KIB]
@@ -172,6 +172,38 @@ class SitesTest(driven.DrivenCase):
     def test_a_forked_child_goes_on(self):
         profile = self.profile(section('a', 8 * MIB, 9000000), section('c', 5 * MIB, 100000))
         self.run_with(profile, ['c 5120', 'fork', 'a 8192', 'fork'])
+
+    # --- mappings of the program's own ---------------------------------------------------
+
+    def of_site(self, report, name):
+        return {s['nth']: s for s in report['sites'] if s['frames'] == FRAMES[name]}
+
+    def test_mappings_have_call_sites(self):
+        r = self.hold(['e 8192', 'f 2048', 'e 4096'], POLICY='pm').end()
+        e = self.of_site(r, 'e')
+        self.assertEqual([(s['count'], s['live_bytes']) for _, s in sorted(e.items())],
+                         [(1, 8 * MIB), (1, 4 * MIB)])
+        self.assertEqual(self.of_site(r, 'f')[0]['bytes'], 2 * MIB)
+        # A part goes; all go, and the next one is the first again.
+        r = self.hold(['e 8192', 'half e'], POLICY='pm').end()
+        self.assertEqual(self.of_site(r, 'e')[0]['live_bytes'], 4 * MIB)
+        r = self.hold(['e 8192', 'half e', 'f 2048', 'drop e', 'e 6144'], POLICY='pm').end()
+        e = self.of_site(r, 'e')
+        self.assertEqual(list(e), [0])
+        self.assertEqual((e[0]['count'], e[0]['live_count'], e[0]['live_bytes']), (2, 1, 6 * MIB))
+
+    def test_a_profile_places_mappings(self):
+        profile = self.profile(section('e', 8 * MIB, 9000000), section('f', 5 * MIB, 100000),
+                               section('a', 2 * MIB, 5000000))
+        for order in ['e 8192', 'f 5120', 'a 2048'], ['f 5120', 'a 2048', 'e 8192']:
+            r, dram, pm = self.run_with(profile, order, DRAM='11M')
+            self.assertEqual((dram, pm), (10, 5), order)
+            self.assertEqual(self.of_site(r, 'f')[0]['tier'], 'pm')
+            self.assertEqual(r['tiers']['dram']['mapped'], 8 * MIB)
+            self.assertEqual(r['tiers']['pm']['mapped'], 5 * MIB)
+        named = self.profile(section('e', 8 * MIB, 0, tier='pm'))
+        _, dram, pm = self.run_with(named, ['e 8192', 'f 2048'])
+        self.assertEqual((dram, pm), (2, 8))
 
     # --- explain -------------------------------------------------------------------------
 
