@@ -80,6 +80,11 @@ const char *ctl_node_list(uint64_t mask, char *buf, size_t cap);
 /* The value of --machine: a technology, or a machine file, with its full path. CTL_OK, or
  * CTL_USAGE and one line on stderr. */
 int ctl_machine_option(const char *name, char ret[PATH_MAX]);
+/* How many seccomp filters are in force, if none of them kills for the calls of the library; else
+ * 0. Forks. */
+unsigned ctl_harmless_filters(void);
+/* The same to programs started from here (HYBRID_SECCOMP). */
+void ctl_tell_filters(void);
 /* Settings as a program started here would see them: the environment, and the
  * profile if one is named. Number of errors told (each is a line on stderr). */
 int ctl_load_settings(struct hy_settings *s, const char *exe_path, const char *args);

@@ -193,9 +193,10 @@ void doctor_counters(void)
     if (hw == 0)
         doctor_add(FOUND_OK, "counters", "hardware", "counters open (perf_event_paranoid %s)",
                    paranoid);
-    else if (os_seccomp() > 0) {
+    else if (os_seccomp() > 0 && ctl_harmless_filters() == 0) {
         f = doctor_add(FOUND_MISSING, "counters", "hardware",
-                       "a seccomp filter is in force, which may kill who counts: left alone");
+                       "a seccomp filter is in force, which kills for counting or moving pages, or "
+                       "nobody knows: both are left alone");
         doctor_fix(f, "docker run --security-opt seccomp=unconfined ...   # in a container");
     } else if (hw == -EACCES || hw == -EPERM) {
         f = doctor_add(FOUND_MISSING, "counters", "hardware",

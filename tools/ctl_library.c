@@ -80,6 +80,8 @@ int ctl_run_script(const char *name, const char *library, int argc, char **argv)
     }
     for (int i = 1; i < argc; i++)
         args[n++] = argv[i];
+    if (library)
+        ctl_tell_filters();
     execv(args[0], args);
     ctl_error("%s: %s", args[0], strerror(errno));
     return CTL_FAILED;

@@ -411,6 +411,7 @@ int ctl_run(int argc, char **argv)
     if (r != CTL_OK || q.check)
         return r;
     fflush(NULL);
+    ctl_tell_filters();
     execvp(q.command[0], q.command);
     int error = errno;
     ctl_error("%s: %s", q.command[0], strerror(error));

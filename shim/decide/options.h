@@ -72,6 +72,7 @@ struct hy_settings {
     enum hy_tristate sites;    /* call-site accounting */
     uint64_t site_min;         /* every allocation of at least this is unwound */
     uint64_t site_sample;      /* mean bytes between unwound smaller ones */
+    double seccomp;            /* filters that do not kill: a whole number */
     int verbose;
     bool strict;
     enum hy_source source[OPT_COUNT];

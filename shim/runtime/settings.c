@@ -13,6 +13,7 @@
 #include "sys/env.h"
 #include "sys/log.h"
 #include "sys/os.h"
+#include "sys/usage.h"
 
 struct runtime_config hy_config;
 
@@ -175,6 +176,7 @@ bool settings_load(void)
     if (!any)
         return false;
     env_each("HYBRID_", take_rest, NULL);
+    os_seccomp_trust((unsigned)hy_config.set.seccomp);
     hy_config.errors += (unsigned)options_check(&hy_config.set, hint, NULL);
     return true;
 }

@@ -29,7 +29,7 @@ struct scan {
     uint64_t size, flags, start, end, walk_end, vec, vec_len, max_pages;
     uint64_t inverted, all_of, any_of, wanted;
 };
-#define PAGEMAP_SCAN_CALL _IOWR('f', 16, struct scan)
+_Static_assert(_IOC_SIZE(OS_PAGEMAP_SCAN) == sizeof(struct scan), "the kernel looks at it");
 
 /* Of /proc/self/pagemap, one word a page. */
 #define WORD_PRESENT    ((uint64_t)1 << 63)
@@ -52,7 +52,7 @@ static bool same_file(int fd, const struct os_file_id *id)
 static int scan(const struct os_track *t, struct scan *s)
 {
     s->size = sizeof(*s);
-    return (int)raw3(SYS_ioctl, t->pagemap, PAGEMAP_SCAN_CALL, s);
+    return (int)raw3(SYS_ioctl, t->pagemap, OS_PAGEMAP_SCAN, s);
 }
 
 /* --- trying it out -------------------------------------------------------------- */

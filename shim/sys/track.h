@@ -17,6 +17,9 @@
 
 #include "sys/os.h"
 
+/* The ioctl PAGEMAP_SCAN, for headers older than Linux 6.7. */
+#define OS_PAGEMAP_SCAN _IOC(_IOC_READ | _IOC_WRITE, 'f', 16, 12 * sizeof(uint64_t))
+
 enum os_track_kind { OS_TRACK_SCAN, OS_TRACK_SOFT_DIRTY };
 
 struct os_track {

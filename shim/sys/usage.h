@@ -18,6 +18,10 @@ int os_thread_ids(int32_t *ids, size_t cap);
 /* Is the process under a seccomp filter, which may kill it for a call that it does not
  * expect? 1, 0, or -errno: nobody tells. */
 int os_seccomp(void);
+/* How many filters there are (Linux 5.9); -errno. They stay for ever and are inherited. */
+int os_seccomp_filters(void);
+/* These, as many, are known not to kill: 0 by os_seccomp while there are no others. */
+void os_seccomp_trust(unsigned filters);
 /* Does the kernel offer the processor's counters? 1, 0, or -errno: /sys does not tell. */
 int os_has_pmu(void);
 /* kernel.perf_event_paranoid; -errno. */

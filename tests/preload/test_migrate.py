@@ -162,6 +162,45 @@ class MigrateTest(driven.DrivenCase):
                 self.assertEqual(m['state'], 'off')
                 self.assertIn('seccomp', m['why'])
 
+    def begin(self, number, answer, **settings):
+        """A program started by hybridctl under a filter, some of whose pages are hot."""
+        filters = driven.filtered(number, answer)
+        if not filters:
+            self.skipTest('no seccomp filter can be installed here')
+        p = self.moving(wrap=[*filters, self.ctl, 'run', '--'], DRAM='8M', POLICY='first-fit',
+                        **settings)
+        return p.do('big 24', 'hot 16 2')
+
+    def watches(self, p):
+        return 'anon_inode:[userfaultfd]' in fds(p)
+
+    def test_a_filter_that_does_not_kill(self):
+        """As Docker's: hybridctl tries the calls before, in a child that may be lost."""
+        plain = self.moving(DRAM='8M', POLICY='first-fit').do('big 24', 'hot 16 2')
+        end = time.monotonic() + 10
+        while not self.watches(plain):
+            if time.monotonic() > end:
+                self.skipTest('pages are not watched by userfaultfd here')
+            time.sleep(0.1)
+        p = self.begin(driven.KEXEC_LOAD, driven.REFUSE)
+        self.wait_for('pages are watched', lambda: self.watches(p))
+        p.do('calm', 'check')
+        self.assertNotIn('seccomp', p.end()['migration']['why'])
+
+    def test_filters_that_kill(self):
+        for number, answer, settings in (
+                (driven.USERFAULTFD, driven.KILL, {}),
+                (driven.KEXEC_LOAD, driven.REFUSE, {'SECCOMP': '2'})):  # it is one
+            for seconds in 1, 4, 16:  # a busy computer lets the library's thread run late
+                p = self.begin(number, answer, **settings)
+                time.sleep(seconds)
+                p.do('calm', 'check')
+                m = p.end()['migration']
+                if m['state'] != 'idle':
+                    break
+            self.assertEqual(m['state'], 'off')
+            self.assertIn('seccomp', m['why'])
+
     # --- several -------------------------------------------------------------------
 
     def test_wishes_are_granted_and_room_comes_back(self):

@@ -20,6 +20,7 @@
 
 #include "decide/recording.h"
 #include "service/counters.h"
+#include "sys/filter.h"
 #include "sys/usage.h"
 #include "tests/unit/fake_papi.h"
 
@@ -305,20 +306,26 @@ static int in_child(int (*fn)(void))
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* perf_event_open kills: 298 on x86-64, 241 where the generic table holds. */
-static int under_killing_filter(void)
+static bool filter(unsigned call, unsigned answer)
 {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, answer),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog program = {4, code};
+
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/* perf_event_open kills: 298 on x86-64, 241 where the generic table holds. */
+static int under_killing_filter(void)
+{
     struct counters_info info;
 
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+    if (!filter(SYS_perf_event_open, SECCOMP_RET_KILL_PROCESS))
         return 77;
     counters_use_papi(NULL); /* the real one, which opens events to see what works */
     if (counters_open("hardware", NULL, NULL) != 0)
@@ -337,6 +344,52 @@ static void test_seccomp(void **state)
         skip();
     }
     assert_int_equal(r, 0);
+}
+
+/* That so many do not kill holds for just as many. */
+static int under_trusted_filters(void)
+{
+    int before = os_seccomp_filters();
+
+    if (before < 0 || !filter(SYS_kexec_load, SECCOMP_RET_ERRNO))
+        return 77;
+    if (os_seccomp() != 1 || os_seccomp_filters() != before + 1)
+        return 1;
+    os_seccomp_trust((unsigned)before + 1);
+    if (os_seccomp() != 0)
+        return 2;
+    os_seccomp_trust((unsigned)before + 2);
+    if (os_seccomp() != 1)
+        return 3;
+    if (!filter(SYS_kexec_load, SECCOMP_RET_ERRNO))
+        return 77;
+    if (os_seccomp() != 0)
+        return 4;
+    os_seccomp_trust((unsigned)before + 1); /* one came later, of which nobody knows */
+    return os_seccomp() == 1 ? 0 : 5;
+}
+
+static void test_trusted_filters(void **state)
+{
+    int r = in_child(under_trusted_filters);
+
+    (void)state;
+    if (r == 77) {
+        print_message("skipped: no filter can be installed here, or nobody counts them\n");
+        skip();
+    }
+    assert_int_equal(r, 0);
+}
+
+/* The calls have no effect, and there is an end to them. */
+static void test_filtered_calls(void **state)
+{
+    unsigned n = 0;
+
+    (void)state;
+    while (os_try_filtered(n) && n < 100)
+        n++;
+    assert_in_range(n, 5, 99);
 }
 
 /* A program that has a PAPI keeps it for itself. */
@@ -388,10 +441,11 @@ int main(int argc, char **argv)
 #endif
     const struct CMUnitTest tests[] = {
         /* first: later the fake is loaded in this process, and in its children */
-        cmocka_unit_test(test_seccomp),      cmocka_unit_test(test_systems),
-        cmocka_unit_test(test_programs_own), cmocka_unit_test(test_hardware),
-        cmocka_unit_test(test_multiplexed),  cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_shut_down),    cmocka_unit_test(test_software),
+        cmocka_unit_test(test_trusted_filters), cmocka_unit_test(test_filtered_calls),
+        cmocka_unit_test(test_seccomp),         cmocka_unit_test(test_systems),
+        cmocka_unit_test(test_programs_own),    cmocka_unit_test(test_hardware),
+        cmocka_unit_test(test_multiplexed),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_shut_down),       cmocka_unit_test(test_software),
         cmocka_unit_test(test_replay),
     };
     void *handle;
