@@ -64,10 +64,11 @@ uint64_t pmemu_tier_bytes(int tier);
 /* The calling thread has no virtual time and holds nobody up: for helper threads. */
 void pmemu_ignore_thread(void);
 /* Such a thread (from now on, if it was none) has something to do at this time: the others get no
- * further until it has called again, for another one or (< 0) for none. By pmemu_vtime_ns it sees when they have come up: its
- * time is theirs but not past that one, and a pmemu_move of its own takes of it. It has to
- * ask from time to time: if it sleeps for 100 ms, or blocks after it has been there, nobody
- * waits any more. 0; -EAGAIN: too many threads; -ESRCH: not on a machine; -ENOSYS. */
+ * further until it has called again, for another one or (< 0) for none. By pmemu_vtime_ns it sees
+ * when they have come up: its time is theirs but not past that one, and a pmemu_move of its own
+ * takes of it. It has to ask from time to time: if it sleeps for 100 ms, or blocks after it has
+ * been there, nobody waits any more. 0; -EAGAIN: too many threads; -ESRCH: not on a machine;
+ * -ENOSYS. */
 int pmemu_hold(int64_t vtime_ns);
 /* Calls of memcpy and its kin from code in this range are not the program's: for libraries
  * that stand in its place. -ENOSPC: more than eight. */

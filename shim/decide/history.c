@@ -392,3 +392,13 @@ void history_refused(struct history *h, uint32_t first, uint32_t pages)
 {
     rest(h, first, pages, false, HY_TIERS);
 }
+
+void history_forget(struct history *h)
+{
+    for (uint32_t at = 0; at < h->pages; at += 1u << order_at(h, at)) {
+        struct page_record r = h->rec[at];
+        r.passes = 0;
+        r.state &= (uint8_t) ~(HEAT_MASK | STABLE);
+        change(h, at, r);
+    }
+}

@@ -113,6 +113,8 @@ void history_moved(struct history *h, uint32_t first, uint32_t pages, enum hy_ti
 void history_refused(struct history *h, uint32_t first, uint32_t pages);
 /* Pages that are not in memory: they have no past, cannot move, and will come on `home`. */
 void history_absent(struct history *h, uint32_t first, uint32_t pages, enum hy_tier home);
+/* What the pages did says nothing of what they will do: all are as cold as new ones. */
+void history_forget(struct history *h);
 /* Cut a group so that one begins at this page. */
 void history_cut(struct history *h, uint32_t page);
 

@@ -8,6 +8,8 @@
 #define LONGEST_PAUSE    64u
 #define MOST_SWAPPED     8u  /* of DRAM, in a pass, where it is not clear that it pays */
 #define FIRST_CLEAR      32u /* of DRAM, where it is clear, before any has paid */
+#define HURRIED          4u  /* passes: two to see it, one to try, one to tell */
+#define SMALLEST         3u  /* each trial that did not pay halves the next one, so often */
 #define CAREFUL          3u  /* at first an eighth of that */
 #define TRUST            2u  /* at each pass that paid, four times as many */
 
@@ -44,7 +46,9 @@ void pace_pass(struct pace *p, uint64_t pages, uint64_t changed)
 {
     const struct pace_limits *l = &p->limits;
     p->pause -= p->pause > 0;
-    if (pages == 0 || changed * 100 < pages * STABLE_PERCENT)
+    if (p->hurry > 0)
+        p->hurry--;
+    else if (pages == 0 || changed * 100 < pages * STABLE_PERCENT)
         p->interval = HY_MIN(p->interval + p->interval / 2 + 1, l->interval_max);
     else if (changed * 100 > pages * RESTLESS_PERCENT)
         p->interval = HY_MAX(p->interval / 2, l->interval_min);
@@ -70,19 +74,26 @@ void pace_filled(struct pace *p, uint64_t pages)
 
 uint64_t pace_swaps(const struct pace *p, uint64_t dram_pages)
 {
-    return (dram_pages / MOST_SWAPPED) >> p->caution;
+    return (dram_pages / MOST_SWAPPED) >> (p->caution + HY_MIN(p->worthless, SMALLEST));
 }
 
 uint64_t pace_clear(const struct pace *p, uint64_t dram_pages)
 {
-    return p->caution >= CAREFUL ? dram_pages / FIRST_CLEAR : UINT64_MAX;
+    return p->caution >= CAREFUL ? (dram_pages / FIRST_CLEAR) >> HY_MIN(p->worthless, SMALLEST)
+                                 : UINT64_MAX;
 }
 
 void pace_wake(struct pace *p)
 {
     p->pause = p->worthless = 0;
     p->next_pause = 1;
+    pace_hurry(p);
+}
+
+void pace_hurry(struct pace *p)
+{
     p->interval = p->limits.interval_min;
+    p->hurry = HURRIED;
 }
 
 void pace_moved(struct pace *p, uint64_t pages, uint64_t spent)

@@ -16,6 +16,7 @@ struct pace_limits {
 struct pace {
     struct pace_limits limits;
     uint64_t interval;  /* until the next pass */
+    unsigned hurry;     /* passes for which it does not grow */
     uint64_t move_ns;   /* a page, as measured */
     int64_t byte_room;  /* tokens; below 0: owed */
     int64_t time_room;  /* the same, of core time */
@@ -44,6 +45,8 @@ uint64_t pace_swaps(const struct pace *p, uint64_t dram_pages);
 uint64_t pace_clear(const struct pace *p, uint64_t dram_pages);
 /* The program does something else than when the pause began. */
 void pace_wake(struct pace *p);
+/* What the next looks show is wanted soon: the shortest interval, from which it grows again. */
+void pace_hurry(struct pace *p);
 /* Pages were moved (or tried), in so much time of ours. */
 void pace_moved(struct pace *p, uint64_t pages, uint64_t spent);
 /* What the moves of the last pass brought in this one, in time of the program's threads (the

@@ -29,12 +29,17 @@ double payoff_pm_share(const struct payoff *p)
     return p->lines > 0 ? p->pm_lines / p->lines : -1;
 }
 
+double payoff_line_ns(const struct payoff *p)
+{
+    return p->lines > 0 && p->stall_known ? p->stall_ns / p->lines : -1;
+}
+
 /* What a line costs more on PM. The measured stall is that of a mix; each line's part in it
  * goes by the latency of its memory. */
 static double extra_ns(const struct payoff *p, const struct machine_figures *f)
 {
     double dram = f->medium[HY_DRAM].read_ns, pm = f->medium[HY_PM].read_ns;
-    double mix = dram + (pm - dram) * payoff_pm_share(p);
+    double mix = p->lines > 0 ? dram + (pm - dram) * payoff_pm_share(p) : 0;
     double exposed = p->stall_known && mix > 0 ? p->stall_ns / p->lines / mix : EXPOSED;
     return exposed * (pm - dram);
 }
@@ -56,6 +61,17 @@ int64_t payoff_gain(const struct payoff *before, const struct payoff *after,
     if (less > 0 && less * less <= doubt(before) + doubt(after))
         return 0;
     double gain = less * (after->lines / after->elapsed_ns) * extra_ns(after, f) * horizon_ns;
+    return (int64_t)HY_MAX(HY_MIN(gain, 9e18), -9e18);
+}
+
+int64_t payoff_of_pages(uint64_t up, uint64_t down, double lines, double elapsed_ns,
+                        const struct payoff *now, const struct machine_figures *f,
+                        double horizon_ns)
+{
+    double more = (double)up - (double)down;
+    if (elapsed_ns <= 0 || (more > 0 && more * more <= (double)up + (double)down))
+        return 0;
+    double gain = more * lines / elapsed_ns * extra_ns(now, f) * horizon_ns;
     return (int64_t)HY_MAX(HY_MIN(gain, 9e18), -9e18);
 }
 

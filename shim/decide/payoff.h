@@ -18,10 +18,18 @@ struct payoff {
 bool payoff_add(struct payoff *p, const struct window *w);
 /* Share of lines that were from PM; < 0: there were none. */
 double payoff_pm_share(const struct payoff *p);
+/* What a line was waited for; < 0: not known. */
+double payoff_line_ns(const struct payoff *p);
 /* Time of the program's threads saved in the next `horizon_ns` by what lies between the two;
  * may be negative. A difference that windows have among themselves counts for nothing. */
 int64_t payoff_gain(const struct payoff *before, const struct payoff *after,
                     const struct machine_figures *f, double horizon_ns);
+/* The same where accesses to the pages that were moved are counted, in `elapsed_ns` of time: `up`
+ * to those that came to DRAM, `down` to those that went, each of which stands for `lines`. `now`:
+ * what a line costs. Not more than the luck of counting counts for nothing. */
+int64_t payoff_of_pages(uint64_t up, uint64_t down, double lines, double elapsed_ns,
+                        const struct payoff *now, const struct machine_figures *f,
+                        double horizon_ns);
 /* DRAM's bandwidth in use, 0 to 1; < 0: not known. */
 double payoff_dram_use(const struct payoff *p, const struct machine_figures *f);
 

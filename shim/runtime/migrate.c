@@ -15,8 +15,8 @@
 #include "runtime/figures.h"
 #include "runtime/internal.h"
 #include "runtime/migrate_books.h"
+#include "runtime/migrate_carry.h"
 #include "runtime/migrate_judge.h"
-#include "service/migrator.h"
 #include "sys/emulator.h"
 #include "sys/log.h"
 #include "sys/next.h"
@@ -28,16 +28,16 @@
 #define EMPTY_ROUNDS 4           /* a list without moves may only not have come by them */
 #define VISITS       65536u      /* groups in one sweep */
 #define LIST         64u
-#define FAULT_NS     800u    /* of a page that is armed */
-#define LOOK_SHARE   100u    /* looking takes this part of the program's time at most */
-#define BLOCK_NS     100000u /* looking at one block in all rounds, until measured */
+#define FAULT_NS     800u          /* of a page that is armed */
+#define LOOK_SHARE   100u          /* looking takes this part of the program's time at most */
+#define BLOCK_NS     100000u       /* looking at one block in all rounds, until measured */
 #define COMING_NS    2000000000ull /* to where the machine's clock waits for the thread, at most */
 
 static struct {
     enum migrate_state state;
     bool started, opened, eager;
     bool there; /* the thread has come to the machine's clock */
-    struct migrator how;
+    struct carrier carrier;
     struct pace pace;
     struct balance balance;
     uint64_t block_ns; /* as measured */
@@ -161,7 +161,7 @@ static bool begin(void)
         return false;
     }
     m.opened = true;
-    m.how = way_here();
+    m.carrier = (struct carrier){.how = way_here(), .pace = &m.pace, .judge = &m.judge};
     m.eager = s->migrate == HY_MIGRATE_EAGER;
     m.block_ns = emulator_open() ? 0 : BLOCK_NS;
     pace_init(&m.pace, &limits);
@@ -171,7 +171,7 @@ static bool begin(void)
     books_open(true);
     pthread_mutex_lock(&lock);
     m.view.state = m.state = MIGRATE_WATCHES;
-    m.view.way = m.how.way == MIGRATE_NUMA ? "numa" : "emulated";
+    m.view.way = m.carrier.how.way == MIGRATE_NUMA ? "numa" : "emulated";
     m.view.writes = sampler_source_name(true);
     m.view.reads = sampler_source_name(false);
     m.view.eager = m.eager;
@@ -182,56 +182,6 @@ static bool begin(void)
 }
 
 /* --- moving ------------------------------------------------------------------------------ */
-
-/* Runs of pages with one outcome go into the histories. */
-static void note_outcomes(char *base, size_t pages, enum hy_tier to, const struct migrate_result *r)
-{
-    for (size_t i = 0; i < pages;) {
-        size_t from = i;
-        enum migrate_outcome o = (enum migrate_outcome)r->page[i];
-        while (i < pages && r->page[i] == o)
-            i++;
-        if (o == MIGRATE_ABSENT)
-            sampler_discard(base + from * HY_PAGE, (i - from) * HY_PAGE);
-        else
-            sampler_moved(base + from * HY_PAGE, (i - from) * HY_PAGE, to,
-                          o == MIGRATE_MOVED || o == MIGRATE_THERE);
-    }
-}
-
-/* `fills`: free DRAM, which is no question of whether it pays. false: no room on that tier, or it
- * cannot be done: no more of these now. */
-static bool carry_out(const struct page_move *move, struct migrate_pass *pass, bool fills)
-{
-    struct migrate_result result;
-    uint64_t start = emulator_open() ? emulator_now_ns() : os_now_ns();
-    /* Before: what others were given meanwhile is not ours any more. */
-    if (!policy_charge(move->to, move->bytes, false))
-        return false;
-    int r = migrate(&m.how, move->base, move->bytes, move->to, &result);
-    if (r == 0)
-        note_outcomes(move->base, move->bytes / HY_PAGE, move->to, &result);
-    if (move->to == HY_DRAM) {
-        books_settle(move->bytes);
-    } else {
-        policy_discharge(HY_PM, move->bytes); /* it was only a question */
-        books_settle(0);
-    }
-    if (r != 0)
-        return false;
-    uint64_t spent = (emulator_open() ? emulator_now_ns() : os_now_ns()) - start;
-    uint64_t tried = move->bytes / HY_PAGE - result.count[MIGRATE_ABSENT];
-    pass->refused_pages += result.count[MIGRATE_REFUSED] + result.count[MIGRATE_FULL];
-    *(move->to == HY_DRAM ? &pass->up_pages : &pass->down_pages) += result.count[MIGRATE_MOVED];
-    if (fills) {
-        pace_filled(&m.pace, tried);
-        return result.count[MIGRATE_FULL] == 0;
-    }
-    pace_moved(&m.pace, tried, spent);
-    m.judge.moved_pages += result.count[MIGRATE_MOVED];
-    m.judge.moved_ns += spent;
-    return result.count[MIGRATE_FULL] == 0;
-}
 
 /* Watched pages that may be on DRAM: what is there, and what is free; less when others ask. */
 static uint64_t dram_pages(const uint64_t on[HY_TIERS])
@@ -244,7 +194,7 @@ static uint64_t dram_pages(const uint64_t on[HY_TIERS])
 
 /* Free DRAM serves nobody: what fits comes up, before a look and at the full rate, as soon as no
  * more memory has come for an interval. Hot pages that are found later change places with it. */
-static void fill_first(struct migrate_pass *pass)
+static bool fill_first(struct migrate_pass *pass)
 {
     struct page_move list[LIST];
     uint64_t bands[HY_TIERS][BANDS], on[HY_TIERS];
@@ -252,17 +202,18 @@ static void fill_first(struct migrate_pass *pass)
     bool settled = blocks == m.blocks;
     m.blocks = blocks;
     if (m.filled || m.eager || !settled)
-        return;
+        return false;
     for (uint64_t most; (most = pace_fill(&m.pace)) > 0 && goes_on();) {
         sampler_totals(bands, on);
         struct move_limits l = {.dram_pages = dram_pages(on), .moves = most, .fill_cold = true};
         unsigned n = l.dram_pages > on[HY_DRAM] ? sampler_moves(&l, VISITS, list, LIST, NULL) : 0;
         m.filled = n == 0;
         for (unsigned i = 0; i < n && !m.filled; i++)
-            m.filled = !carry_out(&list[i], pass, true);
+            m.filled = !carry_out(&m.carrier, &list[i], pass, true);
         if (m.filled)
-            return;
+            break;
     }
+    return pass->up_pages > 0;
 }
 
 static void move_pages_of_pass(struct migrate_pass *pass)
@@ -272,6 +223,11 @@ static void move_pages_of_pass(struct migrate_pass *pass)
     bool open[HY_TIERS] = {true, true};
     uint64_t swaps = pace_swaps(&m.pace, pass->on[HY_DRAM]);
     uint64_t clear = pace_clear(&m.pace, pass->on[HY_DRAM]);
+    bool counted = sampler_period() > 0, trial = !judge_waits(&m.judge);
+    if (trial)
+        carry_begin(&m.carrier);
+    if (counted && !trial && m.pace.caution > 0)
+        swaps = clear = 0; /* one trial at a time */
     for (int empty = 0; empty < EMPTY_ROUNDS && open[HY_PM] && goes_on();) {
         sampler_totals(bands, on);
         struct move_limits l = {
@@ -293,18 +249,24 @@ static void move_pages_of_pass(struct migrate_pass *pass)
         m.balance.step = 0;
         empty = n ? 0 : empty + 1;
         for (unsigned i = 0; i < n && goes_on(); i++)
-            if (open[list[i].to] && !carry_out(&list[i], pass, false))
+            if (open[list[i].to] && !carry_out(&m.carrier, &list[i], pass, false))
                 open[list[i].to] = false;
         if (!open[HY_DRAM] && n > 0 && list[n - 1].to == HY_DRAM)
             break;
     }
+    carry_end(&m.carrier, counted && pass->up_pages == pass->down_pages);
+    /* There is more that is clear: the verdict on these is wanted soon. */
+    if (clear > 0 && pass->down_pages >= clear)
+        pace_hurry(&m.pace);
 }
 
 static void judge(struct migrate_pass *pass)
 {
     const uint64_t *dram = pass->pages[HY_DRAM];
     bool paused = m.pace.pause > 0;
-    judge_pass(&m.judge, &m.pace);
+    carry_count(&m.carrier, pass->look_ns);
+    if (judge_pass(&m.judge, &m.pace) == VERDICT_BAD)
+        carry_back(&m.carrier, pass);
     balance_window(&m.balance, judge_dram_use(&m.judge),
                    dram[BAND_HOT_RD] + dram[BAND_L_HOT] + dram[BAND_H_HOT]);
     pass->paused = m.pace.pause > 0;
@@ -332,6 +294,7 @@ static bool look(struct migrate_pass *pass)
         judge_gather(&m.judge, &m.pace);
         sampler_round(i);
     }
+    pass->look_ns = now_ns() - start;
     sampler_end(&pass->stats);
     books_settle(0); /* pages that have gone */
     spent = spent_ns() - spent;
@@ -404,18 +367,18 @@ static bool one_pass(void)
     books_watch_new();
     if (sampler_blocks() == 0 || all_is_well())
         return rest_until(start + m.pace.limits.interval_min);
-    if (!filtered())
-        fill_first(&pass);
     if (!look(&pass))
         return false;
     if (filtered()) {
         turn_off("a seccomp filter has come into force, which may kill who moves pages");
         return false;
     }
+    bool fills = fill_first(&pass);
     sampler_totals(pass.pages, pass.on);
     judge(&pass);
     moving = now_ns();
-    move_pages_of_pass(&pass);
+    if (!fills) /* what those bring is not mixed with it */
+        move_pages_of_pass(&pass);
     slept = now_ns();
     m.judge.regretted = HY_MAX(m.judge.regretted, pass.regretted_pages);
     m.view.move_ns += slept - moving;

@@ -22,6 +22,7 @@ struct migrate_pass {
     uint64_t pages[HY_TIERS][BANDS]; /* that may move, by where they are and what they are like */
     uint64_t on[HY_TIERS];           /* watched pages, all of them */
     uint64_t tracked_pages, written_pages; /* looked at in this pass; of them written */
+    uint64_t look_ns;                      /* how long it was looked */
     struct pass_stats stats;
     uint64_t up_pages, down_pages; /* moved to DRAM, to PM */
     uint64_t refused_pages;        /* that did not want to */

@@ -15,9 +15,13 @@ struct migrate_judge {
     struct payoff before;                      /* those that were judged last */
     uint64_t moved_pages, moved_ns, regretted; /* not judged yet */
     unsigned unjudged;                         /* passes */
-    double calm_share;    /* of lines from PM: the most of late; < 0: nobody counts */
-    unsigned other;       /* windows in a row that had more of them */
-    uint64_t calm_wanted; /* pages that would have come up when moves paused */
+    uint64_t told[HY_TIERS];      /* accesses to pages of the trial, by where they went, */
+    uint64_t told_ns;             /* in so much looking; 0: nobody counts them */
+    double calm_share;            /* of lines from PM: the most of late; < 0: nobody counts */
+    unsigned other;               /* windows in a row that had more of them */
+    double least_wait, most_wait; /* for a line, of late; 0: not known */
+    unsigned odd;                 /* windows in a row in which it was quite another time */
+    uint64_t calm_wanted;         /* pages that would have come up when moves paused */
 };
 
 void judge_init(struct migrate_judge *j);
@@ -27,8 +31,14 @@ static inline bool judge_counts(const struct migrate_judge *j)
 }
 /* Take what the counters have; a new phase ends a pause and makes the interval short. */
 void judge_gather(struct migrate_judge *j, struct pace *p);
+enum verdict { VERDICT_NONE, VERDICT_GOOD, VERDICT_BAD };
 /* After a look, before new moves: the verdict on those before, if it is time. */
-void judge_pass(struct migrate_judge *j, struct pace *p);
+enum verdict judge_pass(struct migrate_judge *j, struct pace *p);
+/* Moves are waiting for their verdict. */
+static inline bool judge_waits(const struct migrate_judge *j)
+{
+    return j->moved_pages > 0;
+}
 /* DRAM's bandwidth in use, in the last window; < 0: not known. */
 double judge_dram_use(const struct migrate_judge *j);
 

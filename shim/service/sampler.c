@@ -86,6 +86,7 @@ unsigned sampler_begin(uint64_t blocks)
         for (unsigned i = 0; i < n; i++)
             choose(&hy_sampler->slot[i], number[i]);
         hy_sampler->slots = n;
+        hy_sampler->counted = 0;
     }
     pthread_mutex_unlock(&hy_sampler_lock);
     /* One at a time: add and remove, which the program waits for, come in between. */
@@ -101,10 +102,10 @@ unsigned sampler_begin(uint64_t blocks)
     return n;
 }
 
-/* The slot of an address; NULL: not in this batch. */
-static struct slot *slot_of(uintptr_t address)
+/* Of the first n slots that of an address; NULL: not in this batch. */
+static struct slot *slot_among(unsigned n, uintptr_t address)
 {
-    unsigned lo = 0, hi = hy_sampler->slots;
+    unsigned lo = 0, hi = n;
     while (lo < hi) {
         unsigned mid = (lo + hi) / 2;
         if (hy_sampler->slot[mid].base + (size_t)hy_sampler->slot[mid].pages * HY_PAGE <= address)
@@ -112,13 +113,12 @@ static struct slot *slot_of(uintptr_t address)
         else
             hi = mid;
     }
-    return lo < hy_sampler->slots && hy_sampler->slot[lo].base <= address ? &hy_sampler->slot[lo]
-                                                                          : NULL;
+    return lo < n && hy_sampler->slot[lo].base <= address ? &hy_sampler->slot[lo] : NULL;
 }
 
 static void told(uintptr_t address, bool store)
 {
-    struct slot *b = slot_of(address);
+    struct slot *b = slot_among(hy_sampler->slots, address);
     if (!b)
         return;
     struct page_seen *t = &b->told[(address - b->base) / HY_PAGE];
@@ -217,9 +217,37 @@ void sampler_end(struct pass_stats *stats)
                        &b->watched, b->seen, HISTORY_ROUNDS, stats);
         note_absent(at, b);
     }
-    if (hy_sampler)
+    if (hy_sampler) {
+        hy_sampler->counted = hy_sampler->slots;
         hy_sampler->slots = 0;
+    }
     pthread_mutex_unlock(&hy_sampler_lock);
+}
+
+unsigned sampler_period(void)
+{
+    pthread_mutex_lock(&hy_sampler_lock);
+    unsigned period = hy_sampler && hy_sampler->writes && hy_sampler->writes->drain
+                          ? hy_sampler->writes->period
+                          : 0;
+    pthread_mutex_unlock(&hy_sampler_lock);
+    return period;
+}
+
+bool sampler_told(const void *base, size_t bytes, uint64_t *sum)
+{
+    uintptr_t at = (uintptr_t)base, end = at + bytes;
+    bool all = true;
+    pthread_mutex_lock(&hy_sampler_lock);
+    for (; all && at < end; at += HY_PAGE) {
+        struct slot *b = hy_sampler ? slot_among(hy_sampler->counted, at) : NULL;
+        all = b && !b->gone;
+        if (all)
+            *sum +=
+                b->told[(at - b->base) / HY_PAGE].reads + b->told[(at - b->base) / HY_PAGE].writes;
+    }
+    pthread_mutex_unlock(&hy_sampler_lock);
+    return all;
 }
 
 /* --- moves ------------------------------------------------------------------------------- */
@@ -245,6 +273,24 @@ unsigned sampler_moves(const struct move_limits *l, uint64_t visits, struct page
     return n;
 }
 
+bool sampler_all_on(const void *base, size_t bytes, enum hy_tier t)
+{
+    uintptr_t from = (uintptr_t)base;
+    pthread_mutex_lock(&hy_sampler_lock);
+    unsigned at = hy_sampler ? sampler_find(from) : 0;
+    bool all = hy_sampler && at < hy_sampler->ranges && hy_sampler->range[at].base <= from;
+    uint32_t page = all ? (uint32_t)((from - hy_sampler->range[at].base) / HY_PAGE) : 0;
+    uint64_t end = page + bytes / HY_PAGE;
+    all = all && end <= hy_sampler->history[at].pages;
+    while (all && page < end) {
+        struct page_group g = history_group(&hy_sampler->history[at], page);
+        all = g.tier == t;
+        page = g.first + g.pages;
+    }
+    pthread_mutex_unlock(&hy_sampler_lock);
+    return all;
+}
+
 void sampler_moved(void *base, size_t bytes, enum hy_tier to, bool moved)
 {
     uintptr_t from = (uintptr_t)base;
@@ -259,4 +305,17 @@ void sampler_moved(void *base, size_t bytes, enum hy_tier to, bool moved)
             history_refused(&hy_sampler->history[at], first, (uint32_t)(bytes / HY_PAGE));
     }
     pthread_mutex_unlock(&hy_sampler_lock);
+}
+
+void sampler_forget(void)
+{
+    bool more = true;
+    /* One at a time, as others wait. */
+    for (unsigned i = 0; more; i++) {
+        pthread_mutex_lock(&hy_sampler_lock);
+        more = hy_sampler && i < hy_sampler->ranges;
+        if (more)
+            history_forget(&hy_sampler->history[i]);
+        pthread_mutex_unlock(&hy_sampler_lock);
+    }
 }

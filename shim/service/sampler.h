@@ -31,6 +31,7 @@ struct sampler_source {
                 struct page_seen *seen);
     int (*next_round)(void); /* after all looks of one */
     int (*drain)(sampler_access_fn fn);
+    unsigned period; /* of drain: one line in so many; 0: not known */
     /* Which pages are in memory. NULL: all. */
     int (*present)(void *base, uint32_t pages, struct page_set *ret);
     /* Does it still work? (The program may have closed its descriptor.) NULL: always. */
@@ -45,7 +46,7 @@ extern const struct sampler_source sampler_scan, sampler_soft_dirty;
  * were touched (read or written), from the kernel's idle bits. */
 extern const struct sampler_source sampler_loads, sampler_idle;
 /* Samples of accesses that the emulated machine takes, one in SAMPLER_PERIOD lines. */
-#define SAMPLER_PERIOD 64u
+#define SAMPLER_PERIOD 16u
 extern const struct sampler_source sampler_emulated;
 
 /* --- the sampler ------------------------------------------------------------------- */
@@ -87,6 +88,10 @@ struct page_move {
 /* What to move now (movelist.h), at most `cap`. */
 unsigned sampler_moves(const struct move_limits *l, uint64_t visits, struct page_move *list,
                        unsigned cap, uint64_t *ret_regret);
+/* The program has turned to something else: what pages did is forgotten, where they are is not. */
+void sampler_forget(void);
+/* Is all of this still watched, and on that tier? */
+bool sampler_all_on(const void *base, size_t bytes, enum hy_tier t);
 /* Pages were moved, or refused to (then `to` is where they still are). */
 void sampler_moved(void *base, size_t bytes, enum hy_tier to, bool moved);
 /* Pages of the ranges, by tier and score band, of those that may move; all by tier. */
@@ -113,5 +118,10 @@ void sampler_postfork(void);
 int sampler_reopen(void);
 /* False: a source has lost its descriptor or given way; sampler_reopen may help. */
 bool sampler_alive(void);
+/* Adds the accesses to these pages that the last pass was told of; false: not all were looked at.
+ */
+bool sampler_told(const void *base, size_t bytes, uint64_t *sum);
+/* One access told of stands for so many lines, reads and writes; 0: nobody counts them. */
+unsigned sampler_period(void);
 
 #endif

@@ -3,7 +3,7 @@
 #include "service/sampler.h"
 #include "sys/emulator_samples.h"
 
-#define RING_BYTES ((size_t)4 << 20)
+#define RING_BYTES ((size_t)16 << 20) /* touched as far as samples wait in it */
 
 static int open_ring(void)
 {
@@ -22,5 +22,6 @@ const struct sampler_source sampler_emulated = {
     .open = open_ring,
     .close = emulator_samples_close,
     .drain = drain,
+    .period = SAMPLER_PERIOD,
     .present = sampler_present,
 };

@@ -36,8 +36,8 @@ struct sampler {
     struct range range[SAMPLER_RANGES]; /* sorted */
     struct history history[SAMPLER_RANGES];
     struct slot slot[SAMPLER_BATCH];
-    unsigned ranges, slots;
-    uint64_t home[HY_TIERS]; /* pages */
+    unsigned ranges, slots, counted; /* counted: slots of the pass that is over */
+    uint64_t home[HY_TIERS];         /* pages */
     struct heat_map map;
     struct coverage coverage;
     struct move_hand hand;

@@ -178,10 +178,8 @@ static void holds_the_program(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_before),
-        cmocka_unit_test(found_once),
-        cmocka_unit_test(supply_tells),
-        cmocka_unit_test(sleeps_by_its_clock),
+        cmocka_unit_test(nothing_before),    cmocka_unit_test(found_once),
+        cmocka_unit_test(supply_tells),      cmocka_unit_test(sleeps_by_its_clock),
         cmocka_unit_test(holds_the_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

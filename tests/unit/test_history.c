@@ -190,6 +190,27 @@ static void moves_keep_their_pages(void **state)
     free(h.rec);
 }
 
+static void forgotten_pages_are_as_new(void **state)
+{
+    struct history h = new_history(3 * HISTORY_BLOCK - 7, HY_PM);
+    (void)state;
+    for (unsigned pass = 0; pass < 8; pass++)
+        run_pass(&h, two_objects, pass);
+    history_moved(&h, 0, 50, HY_DRAM);
+    assert_int_equal(score_band(history_group(&h, 60).score), BAND_H_HOT);
+    history_forget(&h);
+    check(&h);
+    for (uint32_t at = 0; at < h.pages; at += history_group(&h, at).pages) {
+        assert_int_equal(history_group(&h, at).score, 0);
+        assert_int_equal(history_group(&h, at).tier, at < 50 ? HY_DRAM : HY_PM);
+    }
+    assert_true(history_group(&h, 0).moved);
+    run_pass(&h, two_objects, 0); /* and they learn again */
+    run_pass(&h, two_objects, 1);
+    assert_true(history_group(&h, 60).score > history_group(&h, 300).score);
+    free(h.rec);
+}
+
 static void counts_keep_their_domain(void **state)
 {
     uint64_t random = 1;
@@ -261,6 +282,7 @@ int main(void)
         cmocka_unit_test(follows_a_phase),
         cmocka_unit_test(groups_follow_what_pages_do),
         cmocka_unit_test(moves_keep_their_pages),
+        cmocka_unit_test(forgotten_pages_are_as_new),
         cmocka_unit_test(counts_keep_their_domain),
         cmocka_unit_test(random_life),
     };

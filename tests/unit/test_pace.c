@@ -102,6 +102,48 @@ static void the_interval_adapts(void **state)
     assert_true(p.interval > 100 * MS);
 }
 
+static void hurry_is_short(void **state)
+{
+    struct pace p;
+    (void)state;
+    pace_init(&p, &limits);
+    for (int i = 0; i < 30; i++)
+        pace_pass(&p, 10000, 0);
+    for (int wakes = 0; wakes < 2; wakes++) {
+        if (wakes)
+            pace_wake(&p);
+        else
+            pace_hurry(&p);
+        for (int i = 0; i < 4; i++, pace_pass(&p, 10000, 0))
+            assert_int_equal(p.interval, 100 * MS);
+        for (int i = 0; i < 30; i++)
+            pace_pass(&p, 10000, 0);
+        assert_int_equal(p.interval, 20 * S); /* and no longer */
+    }
+}
+
+/* A trial that fails makes the next one smaller, one that pays lifts the bounds. */
+static void trials_are_small(void **state)
+{
+    struct pace p;
+    uint64_t clear, swaps;
+    (void)state;
+    pace_init(&p, &limits);
+    clear = pace_clear(&p, 3200);
+    swaps = pace_swaps(&p, 3200);
+    assert_int_equal(clear, 100);
+    assert_int_equal(swaps, 50);
+    for (int i = 0; i < 3; i++) {
+        pace_result(&p, 0, 30000, 10, 0);
+        assert_int_equal(pace_clear(&p, 3200), clear /= 2);
+        assert_int_equal(pace_swaps(&p, 3200), swaps /= 2);
+    }
+    pace_result(&p, 0, 30000, 10, 0);
+    assert_int_equal(pace_clear(&p, 3200), clear); /* but not to nothing */
+    pace_result(&p, 30000, 30000, 10, 0);
+    assert_true(pace_clear(&p, 3200) > 3200 && pace_swaps(&p, 3200) == 200);
+}
+
 /* Whatever is asked for, over any time the rates are kept. */
 static void the_rates_are_kept(void **state)
 {
@@ -235,6 +277,8 @@ int main(void)
         cmocka_unit_test(no_block_waits_long_in_a_changing_footprint),
         cmocka_unit_test(a_share_of_a_large_footprint),
         cmocka_unit_test(the_interval_adapts),
+        cmocka_unit_test(hurry_is_short),
+        cmocka_unit_test(trials_are_small),
         cmocka_unit_test(the_rates_are_kept),
         cmocka_unit_test(a_long_sleep_saves_nothing_up),
         cmocka_unit_test(filling_free_dram_owes_bytes_only),

@@ -67,6 +67,38 @@ static void nothing_known_is_no_gain(void **state)
     assert_int_equal(payoff_gain(&some, &none, &machine, 1e7), 0);
 }
 
+/* 100 us, in which pages that came up were used so often, each time for 16 lines. */
+static int64_t pages_gain(uint64_t up, uint64_t down, const struct payoff *now)
+{
+    return payoff_of_pages(up, down, 16, 1e5, now, &machine, 1e6);
+}
+
+static void pages_tell_what_they_bring(void **state)
+{
+    struct payoff now = of(4, 5000, 0), none = {0};
+    double extra = machine.medium[HY_PM].read_ns - machine.medium[HY_DRAM].read_ns;
+    double want = 900 * 16 * 10 * extra / 4;
+    (void)state;
+    assert_true(pages_gain(1000, 100, &now) > 0.99 * want);
+    assert_true(pages_gain(1000, 100, &now) < 1.01 * want);
+    assert_int_equal(pages_gain(1000, 100, &none), pages_gain(1000, 100, &now));
+    assert_true(pages_gain(100, 1000, &now) < -0.99 * want);
+    assert_int_equal(pages_gain(1000, 1000, &now), 0);
+    assert_int_equal(pages_gain(1020, 1000, &now), 0); /* luck */
+    assert_true(pages_gain(1200, 1000, &now) > 0);
+    assert_int_equal(payoff_of_pages(10, 0, 16, 0, &now, &machine, 1e6), 0);
+}
+
+static void waits_for_a_line(void **state)
+{
+    struct payoff p = {0}, unknown = of(1, 5000, 0);
+    struct window w = window(10000, 5000, 400000);
+    (void)state;
+    assert_true(payoff_line_ns(&p) < 0 && payoff_line_ns(&unknown) < 0);
+    assert_true(payoff_add(&p, &w));
+    assert_true(payoff_line_ns(&p) == 40);
+}
+
 static void dram_in_use(void **state)
 {
     struct payoff p = {0};
@@ -85,6 +117,8 @@ int main(void)
         cmocka_unit_test(fewer_lines_from_pm_are_a_gain),
         cmocka_unit_test(swings_are_no_gain),
         cmocka_unit_test(nothing_known_is_no_gain),
+        cmocka_unit_test(pages_tell_what_they_bring),
+        cmocka_unit_test(waits_for_a_line),
         cmocka_unit_test(dram_in_use),
     };
     assert_int_equal(figures_default("pram", &machine), 0);

@@ -106,7 +106,8 @@ static const struct sampler_source both = {.name = "both",
                                            .writes = true,
                                            .open = fake_open,
                                            .close = fake_close,
-                                           .drain = fake_drain};
+                                           .drain = fake_drain,
+                                           .period = 7};
 
 static void open_with(const struct sampler_source *a, const struct sampler_source *b)
 {
@@ -213,6 +214,45 @@ static void reads_come_from_another_source(void **state)
         pass();
     sampler_totals(totals, on);
     assert_int_equal(totals[HY_PM][BAND_H_HOT], 200);
+    sampler_close();
+}
+
+/* What a pass was told of pages that somebody names, and whether they are where they were. */
+static void pages_that_are_named(void **state)
+{
+    uint64_t told = 0, totals[HY_TIERS][BANDS], on[HY_TIERS];
+    (void)state;
+    open_with(&both, NULL);
+    assert_int_equal(sampler_period(), 7);
+    writes_at = page_100_to_300;
+    reads_at = page_100_to_300;
+    assert_int_equal(sampler_add(BASE, 8 * MIB, HY_PM, false), 0);
+    assert_false(sampler_told(BASE, HY_PAGE, &told));
+    pass();
+    /* Ten reads and a write a round; half of the pages are not used. */
+    assert_true(sampler_told(BASE + 98 * HY_PAGE, 4 * HY_PAGE, &told));
+    assert_int_equal(told, 2 * HISTORY_ROUNDS * 11);
+    assert_true(sampler_told(BASE, HY_PAGE, &told)); /* adds */
+    assert_int_equal(told, 2 * HISTORY_ROUNDS * 11);
+    assert_false(sampler_told(BASE + 2048 * HY_PAGE, HY_PAGE, &told));
+    assert_true(sampler_all_on(BASE, 8 * MIB, HY_PM));
+    sampler_moved(BASE + 5 * HY_PAGE, 2 * HY_PAGE, HY_DRAM, true);
+    assert_true(sampler_all_on(BASE + 5 * HY_PAGE, 2 * HY_PAGE, HY_DRAM));
+    assert_false(sampler_all_on(BASE + 4 * HY_PAGE, 3 * HY_PAGE, HY_DRAM));
+    assert_false(sampler_all_on(BASE + 2047 * HY_PAGE, 2 * HY_PAGE, HY_PM));
+    sampler_begin(UINT64_MAX); /* the next one has been told of nothing yet */
+    assert_false(sampler_told(BASE, HY_PAGE, &told));
+    for (int i = 0; i < 8; i++)
+        pass();
+    sampler_forget();
+    sampler_totals(totals, on);
+    assert_int_equal(totals[HY_PM][BAND_REST] + totals[HY_DRAM][BAND_REST], 2048);
+    assert_int_equal(on[HY_DRAM], 2);
+    sampler_remove(BASE, 8 * MIB);
+    assert_false(sampler_all_on(BASE, HY_PAGE, HY_PM));
+    sampler_close();
+    open_with(&fake, &samples);
+    assert_int_equal(sampler_period(), 0); /* writes are not counted */
     sampler_close();
 }
 
@@ -519,6 +559,7 @@ int main(void)
         cmocka_unit_test(a_huge_footprint),
         cmocka_unit_test(written_pages_are_found_and_move),
         cmocka_unit_test(reads_come_from_another_source),
+        cmocka_unit_test(pages_that_are_named),
         cmocka_unit_test(nothing_works),
         cmocka_unit_test(ranges_come_and_go),
         cmocka_unit_test(the_emulated_machines_samples),
