@@ -4,6 +4,8 @@
 #define LINE 64
 /* Of a read's latency, where it is not counted how long threads waited (independent misses). */
 #define EXPOSED 0.25
+/* Two standard deviations of counts, squared. */
+#define LUCK 4
 
 bool payoff_add(struct payoff *p, const struct window *w)
 {
@@ -69,7 +71,7 @@ int64_t payoff_of_pages(uint64_t up, uint64_t down, double lines, double elapsed
                         double horizon_ns)
 {
     double more = (double)up - (double)down;
-    if (elapsed_ns <= 0 || (more > 0 && more * more <= (double)up + (double)down))
+    if (elapsed_ns <= 0 || (more > 0 && more * more <= LUCK * ((double)up + (double)down)))
         return 0;
     double gain = more * lines / elapsed_ns * extra_ns(now, f) * horizon_ns;
     return (int64_t)HY_MAX(HY_MIN(gain, 9e18), -9e18);

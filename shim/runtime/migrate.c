@@ -236,7 +236,7 @@ static void move_pages_of_pass(struct migrate_pass *pass)
             .swaps = swaps - HY_MIN(swaps, pass->down_pages),
             .clear = clear - HY_MIN(clear, pass->down_pages),
             .margin = MOVE_MARGIN,
-            .eager = m.eager,
+            .eager = m.eager && m.pace.hurry == 0, /* else too little is known of what is cold */
             .hold_reads = m.balance.state != BALANCE_OFF,
             .shed = m.balance.step,
         };

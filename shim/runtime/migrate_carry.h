@@ -16,7 +16,7 @@ struct carrier {
     struct migrate_judge *judge;
     struct page_move kept[CARRY_KEPT];
     unsigned moves; /* since the last verdict; > CARRY_KEPT: not all are there */
-    bool whole; /* they can be taken back */
+    bool whole;     /* they can be taken back */
 };
 
 /* `fills`: free DRAM, which is no question of whether it pays. false: no room on that tier, or it
