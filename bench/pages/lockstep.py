@@ -6,7 +6,9 @@
 
 A program with a hot set, once alone and once beside four busy loops: its virtual time, how many
 passes the pages' thread made, and how many pages it moved. --check, status 1 where they differ by
-more than the luck of sampling: 5 % of the time, 10 % of the passes, a half of the pages."""
+more than the luck of sampling, which decides on doubtful exchanges and on the passes that judge
+them: 3 % of the time, a third of the passes, a half of the pages. (Threads that come late in virtual
+time: up to 8 % of the time, and five times as many pages.)"""
 import argparse
 import contextlib
 import json
@@ -18,7 +20,7 @@ import tempfile
 import pages
 
 NAME, DRAM, BUSY = "hotset", 2 * pages.MIB, 4
-MOST = {"ms": 0.05, "passes": 0.1, "moved": 0.5}
+MOST = {"ms": 0.03, "passes": 0.34, "moved": 0.5}
 
 
 @contextlib.contextmanager
