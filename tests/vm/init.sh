@@ -71,9 +71,11 @@ echo "VM-READY $uptime s, $(uname -r)"
 cd /job || finish 121
 failed=0
 for script in run/*; do
+    begin=${uptime%.*}
     sh "$script" </dev/null
     rc=$?
-    echo "VM-JOB ${script#run/} rc=$rc"
+    read -r uptime _ </proc/uptime
+    echo "VM-JOB ${script#run/} rc=$rc, $((${uptime%.*} - begin)) s"
     [ $rc -eq 0 ] || failed=1
 done
 finish $failed

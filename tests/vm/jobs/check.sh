@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # For the jobs: check WHAT COMMAND... runs a command that must succeed and adds a
-# line to the report; status, says and placed make such commands.
+# line to the report; status, says, waits and placed make such commands.
 . ./settings
 failed=0
 lib=/job/libhybrid.so
@@ -37,6 +37,16 @@ says() { # TEXT COMMAND...: succeeds when the output has the text
     echo "nothing says '$text':"
     cat /tmp/says.out
     return 1
+}
+
+waits() { # SECONDS COMMAND...: succeeds as soon as the command does
+    left=$1
+    shift
+    until "$@"; do
+        left=$((left - 1))
+        [ $left -gt 0 ] || return 1
+        sleep 1
+    done
 }
 
 placed() { # POLICY COMMAND...: under the library, from the start
