@@ -27,7 +27,7 @@ enum {
     FORK_RARELY = 128,
     CHILD_LOOKS = 20,
     PHASE_SECONDS = 1,
-    PATIENCE_SECONDS = 60
+    PATIENCE_SECONDS = 240
 };
 
 static struct writer *writers[KINDS]; /* NULL: this kind cannot be had here */
@@ -205,20 +205,22 @@ static struct {
     const char *scratch;
     double seconds;
     uint64_t kinds; /* bit i: kind i */
-    bool must_lose, watch;
+    bool must_lose, watch, no_forks;
     uint64_t must_move; /* pages */
-} options = {".", 10, UINT64_MAX, false, false, 0};
+} options = {".", 10, UINT64_MAX, false, false, false, 0};
 
 static const char usage[] =
-    "usage: lost_writes [-s SECONDS] [-d FOLDER] [-o KIND]... [-x KIND]... [-l] [-m PAGES] [-w] "
-    "MOVER\n"
-    "  MOVER  numa, emulated, preload (libhybrid in front of this program moves),\n"
+    "usage: lost_writes [-s SECONDS] [-d FOLDER] [-o KIND]... [-x KIND]... [-l] [-m PAGES] [-n] "
+    "[-w] MOVER\n"
+    "  MOVER  numa, emulated (the books), machine (the emulated one, instrumented builds),\n"
+    "         preload (libhybrid in front of this program moves),\n"
     "         preload-blind (the same, not looking where pages are), file-up, file-down (known to "
     "lose writes)\n"
     "  -d     on a disk, for O_DIRECT (.)\n"
     "  -o, -x only, or without, this way to write; names as in the report\n"
     "  -l     succeed when a write is lost, and only then\n"
-    "  -m     until so many pages moved; 3 if they did not within a minute more\n"
+    "  -m     until so many pages moved; 3 if they did not within four minutes more\n"
+    "  -n     no forks\n"
     "  -w     the sampler watches the pages meanwhile\n";
 
 static bool choose_kind(const char *name, bool only)
@@ -237,7 +239,7 @@ static bool choose_kind(const char *name, bool only)
 static const struct mover *parse(int argc, char **argv)
 {
     int c;
-    while ((c = getopt(argc, argv, "s:d:o:x:lm:w")) != -1) {
+    while ((c = getopt(argc, argv, "s:d:o:x:lm:nw")) != -1) {
         if (c == 's')
             options.seconds = atof(optarg);
         else if (c == 'd')
@@ -246,6 +248,8 @@ static const struct mover *parse(int argc, char **argv)
             options.must_lose = true;
         else if (c == 'm')
             options.must_move = strtoull(optarg, NULL, 10);
+        else if (c == 'n')
+            options.no_forks = true;
         else if (c == 'w')
             options.watch = true;
         else if ((c != 'o' && c != 'x') || !choose_kind(optarg, c == 'o'))
@@ -318,7 +322,8 @@ static int run(const struct mover *m, uint64_t count[MIGRATE_REFUSED + 1], unsig
         pid_t child = 0;
         if (m->hot_quarter)
             phase = 1 + (unsigned)((seconds() - begin) / PHASE_SECONDS);
-        if (!m->needs_peace && rounds % (m->hot_quarter ? FORK_RARELY : FORK_EVERY) == 0) {
+        if (!m->needs_peace && !options.no_forks &&
+            rounds % (m->hot_quarter ? FORK_RARELY : FORK_EVERY) == 0) {
             child = fork_a_child(m);
             ++*ret_forks;
         }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "kinds.h"
+#include "sys/emulator.h"
 #include "sys/move.h"
 #include "watch.h"
 
@@ -51,6 +52,25 @@ static int round_emulated(char *memory, enum hy_tier to, uint64_t count[MIGRATE_
     return by_migrator(MIGRATE_EMULATED, memory, to, count);
 }
 
+/* On the emulated machine, which is asked afterwards. */
+static char *map_machine(void)
+{
+    if (emulator_open())
+        return map_anonymous();
+    errno = ENODEV;
+    return NULL;
+}
+
+static int round_machine(char *memory, enum hy_tier to, uint64_t count[MIGRATE_REFUSED + 1])
+{
+    uint64_t moved = count[MIGRATE_MOVED];
+    int e = by_migrator(MIGRATE_EMULATED, memory, to, count);
+    for (unsigned p = 0; e == 0 && count[MIGRATE_MOVED] - moved == PAGES && p < PAGES; p++)
+        if (emulator_tier_of(memory + p * PAGE) != (int)to)
+            e = -EXDEV;
+    return e;
+}
+
 /* --- libhybrid in front of this program moves ---------------------------------------- */
 
 static char *map_heap(void)
@@ -59,6 +79,15 @@ static char *map_heap(void)
     if (m)
         memset(m, 0, PAGES * PAGE);
     return m;
+}
+
+static int where_are(void *const *page, int *ret)
+{
+    if (!emulator_open())
+        return os_page_nodes(page, PAGES, ret);
+    for (unsigned p = 0; p < PAGES; p++)
+        ret[p] = emulator_tier_of(page[p]);
+    return 0;
 }
 
 /* Only looks what has moved since it looked last. */
@@ -73,7 +102,7 @@ static int round_preload(char *memory, enum hy_tier to, uint64_t count[MIGRATE_R
     nanosleep(&while_it_works, NULL);
     for (unsigned p = 0; p < PAGES; p++)
         page[p] = memory + p * PAGE;
-    if (os_page_nodes(page, PAGES, now) != 0)
+    if (where_are(page, now) != 0)
         return 0; /* no NUMA in this kernel */
     for (unsigned p = 0; p < PAGES; p++) {
         bool moved = looked && now[p] != before[p];
@@ -148,6 +177,7 @@ const struct mover *mover_named(const char *name)
     static const struct mover movers[] = {
         {"numa", false, NULL, map_anonymous, round_numa},
         {"emulated", false, NULL, map_anonymous, round_emulated},
+        {"machine", false, NULL, map_machine, round_machine},
         {"preload", true, NULL, map_heap, round_preload},
         {"preload-blind", true, NULL, map_heap, round_blind},
         {"file-up", false, peace_down, map_file, round_file},

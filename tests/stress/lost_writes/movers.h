@@ -19,7 +19,7 @@ struct mover {
     /* All pages, or as many as will, to a tier; adds up the outcomes. 0 or -errno. */
     int (*round)(char *memory, enum hy_tier to, uint64_t count[MIGRATE_REFUSED + 1]);
 };
-/* NULL: no such one. `numa`, `emulated`, `preload`, `preload-blind`, `file-up`,
+/* NULL: no such one. `numa`, `emulated`, `machine`, `preload`, `preload-blind`, `file-up`,
  * `file-down`. */
 const struct mover *mover_named(const char *name);
 
