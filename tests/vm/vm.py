@@ -14,6 +14,7 @@ docs/vm.md describes the machine.
 import argparse
 import hashlib
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -117,6 +118,7 @@ def main():
     t = commands.add_parser("selftest", help="machines that end badly are noticed")
     t.add_argument("--vm-exit", required=True)
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # not without ending QEMU
     try:
         if args.command == "fetch":
             say(vm_fetch.fetch(say))

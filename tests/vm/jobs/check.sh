@@ -49,6 +49,10 @@ waits() { # SECONDS COMMAND...: succeeds as soon as the command does
     done
 }
 
+reported() { # FILE FIELD: a number of a report at exit
+    sed -n "s/.*\"$2\": *\([0-9]*\).*/\1/p" "$1" | head -n 1
+}
+
 placed() { # POLICY COMMAND...: under the library, from the start
     policy=$1
     shift

@@ -34,7 +34,7 @@ hinted=$(count numa_hint_faults)
 before=$(count pgmigrate_success)
 promoted=$(count pgpromote_success)
 export HYBRID_DRAM=1M HYBRID_INTERVAL=300ms HYBRID_MIGRATE=eager HYBRID_MIGRATE_INTERVAL=300ms
-export HYBRID_MIGRATE_CORE=100 HYBRID_TRACE=/tmp/trace
+export HYBRID_MIGRATE_CORE=100 HYBRID_TRACE=/tmp/trace HYBRID_STATS=/tmp/tiering.json
 check "the same under the library" \
     placed first-fit ./lost_writes -s "${seconds:-6}" -d /mnt/disk preload
 moved=$(($(count pgmigrate_success) - before))
@@ -42,6 +42,11 @@ ours=$(sed -n 's/.*"up": \([0-9]*\), "down": \([0-9]*\).*/\1 \2/p' /tmp/trace | 
     awk '{ print ($1 + $2) / 4096 }')
 echo "     moved in all: $moved pages; by libhybrid: ${ours:-none}; by Linux:" \
     "$(($(count pgpromote_success) - promoted)) up, $(($(count numa_hint_faults) - hinted)) looked at"
+told="report:"
+for field in passes pauses refused_pages regretted_pages; do
+    told="$told $(reported /tmp/tiering.json $field) $field,"
+done
+echo "     ${told%,}"
 echo 0 >$balancing
 echo 0 >$demotion
 check "moves are bounded" test "$moved" -le $((512 * 4 * ${seconds:-6}))

@@ -37,10 +37,6 @@ has() { # NAME NODE -ge|-le MIB
     [ "$(mib "$pid" $2)" $3 $4 ]
 }
 
-migration() { # NAME FIELD: a number of its report
-    sed -n "s/.*\"$2\": *\([0-9]*\).*/\1/p" /tmp/$1.json | head -n 1
-}
-
 start holder 5 cpu
 echo "big 28" >&5
 check "a CPU-bound program has written its memory" waits $patience answers holder 1
@@ -67,8 +63,8 @@ exec 5>&-
 check "it ends with all that it wrote" wait $holder
 check "and has answered so" answers holder 3
 for who in holder newcomer; do
-    echo "     report of the $who: $(migration $who up_bytes) bytes up, $(migration $who down_bytes) down"
+    echo "     report of the $who: $(reported /tmp/$who.json up_bytes) bytes up, $(reported /tmp/$who.json down_bytes) down"
 done
-check "its report knows of the pages that went down" test "$(migration holder down_bytes)" -ge $((10 << 20))
-check "and up" test "$(migration holder up_bytes)" -ge $((10 << 20))
+check "its report knows of the pages that went down" test "$(reported /tmp/holder.json down_bytes)" -ge $((10 << 20))
+check "and up" test "$(reported /tmp/holder.json up_bytes)" -ge $((10 << 20))
 exit $failed
