@@ -77,9 +77,13 @@ BAD_ENDS = {
     "a job that fails": ("exit 3", 120),
     "a power-off": ("poweroff -f; sleep 60", 120),
     "a panic": ("echo c >/proc/sysrq-trigger; sleep 60", 120),
-    "an end without a result": ("vm_exit 0", 120),
-    "a result that the status contradicts": ("echo VM-RESULT rc=0; vm_exit 5", 120),
-    "a hang": ("sleep 600", 20),
+    "a hang": ("sleep 600", 5),
+}
+# The same of ends that need no machine: QEMU's status, output.
+BAD_RESULTS = {
+    "an end without a result": (1, "VM-READY 5 s\n"),
+    "a result that the status contradicts": (11, "VM-RESULT rc=0\n"),
+    "a result of a machine that had to be ended": (None, "VM-RESULT rc=0\n"),
 }
 
 
@@ -87,6 +91,10 @@ def selftest(args):
     folder = vm_fetch.fetch(say)
     base = base_image(folder, args.vm_exit)
     wrong = 0
+    for what, (status, output) in BAD_RESULTS.items():
+        good = vm_machine.Result(status, output, "", "").status != 0
+        wrong += not good
+        say("%s %s" % ("ok  " if good else "FAIL", what))
     for what, (script, seconds) in [("success", ("true", 600)), *BAD_ENDS.items()]:
         with tempfile.NamedTemporaryFile("w", suffix=".sh") as job:
             job.write(script + "\n")
