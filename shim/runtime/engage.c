@@ -361,8 +361,8 @@ void runtime_prepare(void)
         (void)settings_load();
         settings_echo();
         trace_name();
-        if (strcmp(hy_config.set.stats, "1") == 0)
-            log_keep_stderr();
+        if (strcmp(hy_config.set.stats, "1") == 0 || record_wanted())
+            log_keep_stderr(); /* programs close it before they end */
         if (hy_config.set.strict)
             strict_checks();
         threadcap_begin();

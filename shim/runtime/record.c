@@ -65,6 +65,14 @@ uint32_t record_windows(void)
     return rec.windows;
 }
 
+/* Once. */
+static void tell(int e)
+{
+    if (e && !rec.failed)
+        log_warn("HYBRID_RECORD=%s cannot be written (%s)", rec.path, os_error_name(e));
+    rec.failed = e != 0;
+}
+
 /* Before the program changes its directory. */
 static void find_path(void)
 {
@@ -76,15 +84,12 @@ static void find_path(void)
     report_expand_name(strcmp(spec, "1") == 0 ? "hybrid-%p.rec" : spec, name, sizeof(name));
     if (os_absolute_path(name, rec.path, sizeof(rec.path)) < 0)
         (void)snprintf(rec.path, sizeof(rec.path), "%s", name);
+    tell(os_may_write_file(rec.path)); /* now, rather than after a long run */
 }
 
 static void write_file(const void *text, size_t len)
 {
-    int e = os_write_file_atomic(rec.path, text, len);
-
-    if (e && !rec.failed)
-        log_warn("HYBRID_RECORD=%s cannot be written (%s)", rec.path, os_error_name(e));
-    rec.failed = e != 0;
+    tell(os_write_file_atomic(rec.path, text, len));
 }
 
 /* --- the profile -------------------------------------------------------------------- */

@@ -77,6 +77,8 @@ int os_write_all(int fd, const void *buf, size_t len);
 /* Write a file atomically: temporary beside it, rename. Mode 0644 & ~umask.
  * What exists and is not a regular file (/dev/null, a FIFO) is written to. */
 int os_write_file_atomic(const char *path, const void *buf, size_t len);
+/* Would that fail for want of a folder, or of a right in it? 0 or -errno. */
+int os_may_write_file(const char *path);
 /* Does it exist and is no regular file? */
 bool os_is_special_file(const char *path);
 /* The name as it is from anywhere: programs change their directory. -ENOENT: it has none. */

@@ -393,6 +393,24 @@ class Programs(Case):
         self.assertEqual(len(got.stderr.splitlines()), 1, got.stderr)
         self.assertIn('cannot be written (ENOENT)', got.stderr)
 
+    def test_variable_without_standard_error(self):
+        """Also of a program that closes it, and at once, not after a long run."""
+        code = 'import os; os.close(2); print(1, flush=True); input()'
+        os.mkdir(self.path('late'))
+        for folder in 'no', 'late':
+            env = environment(RECORD=self.path(folder + '/x.ini'), PM='emulated', START='0')
+            p = subprocess.Popen(['/usr/bin/python3', '-c', code], text=True,
+                                 env=dict(env, LD_PRELOAD=ARGS.lib), stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            p.stdout.readline()
+            if folder == 'no':
+                self.assertIn('cannot be written (ENOENT)', p.stderr.readline())
+            else:
+                shutil.rmtree(self.path('late'))  # while it runs
+            _, err = p.communicate('\n', timeout=100)
+            self.assertEqual(p.returncode, 0)
+            self.assertEqual('cannot be written (ENOENT)' in err, folder == 'late', err)
+
 
 class Offline(Case):
     def test_plain_program(self):
