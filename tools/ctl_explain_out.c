@@ -7,18 +7,33 @@
 #include "ctl.h"
 #include "ctl_explain.h"
 
+/* All of it fits a terminal of 80 columns, but for long names of files. */
+#define WIDTH       80
 #define SITES_SHOWN 20u
 
-/* "12.5 M" */
+/* "12.5M" */
 static const char *count(double n, char *buf, size_t cap)
 {
-    static const char *const unit[] = {"", " k", " M", " G", " T", " P"};
+    static const char *const unit[] = {"", "k", "M", "G", "T", "P"};
     unsigned u = 0;
     while (n >= 1000 && u + 1 < HY_ARRAY_SIZE(unit)) {
         n /= 1000;
         u++;
     }
     snprintf(buf, cap, u == 0 || n >= 100 ? "%.0f%s" : "%.1f%s", n, unit[u]);
+    return buf;
+}
+
+/* "12.5M" of "12.5 MiB" */
+static const char *short_size(uint64_t bytes, char *buf, size_t cap)
+{
+    char *unit;
+    (void)ctl_size(bytes, buf, cap);
+    unit = strchr(buf, ' ');
+    if (unit) {
+        unit[0] = unit[1];
+        unit[1] = '\0';
+    }
     return buf;
 }
 
@@ -60,11 +75,10 @@ static void text_program(const struct explained *e)
                src->figures[0] ? "figures of " : "", src->figures, src->figures[0] ? ", " : "",
                HY_MAX(src->runs, 1), src->runs > 1 ? "s" : "", src->windows);
     printf("  machine    %s\n", e->machine.said);
-    printf(
-        "             a line costs %.0f ns on DRAM, %.0f on PM; PM reads %.1f GB/s, writes %.1f\n",
-        e->machine.figures.medium[HY_DRAM].read_ns, e->machine.figures.medium[HY_PM].read_ns,
-        e->machine.figures.medium[HY_PM].seq_read_mbs / 1000,
-        e->machine.figures.medium[HY_PM].seq_write_mbs / 1000);
+    printf("             %.0f ns a line on DRAM, %.0f on PM; PM reads %.1f GB/s, writes %.1f\n",
+           e->machine.figures.medium[HY_DRAM].read_ns, e->machine.figures.medium[HY_PM].read_ns,
+           e->machine.figures.medium[HY_PM].seq_read_mbs / 1000,
+           e->machine.figures.medium[HY_PM].seq_write_mbs / 1000);
     printf("  memory     %s; DRAM for it %s (%s)\n",
            p->footprint ? ctl_size(p->footprint, a, sizeof(a)) : "not known",
            ctl_size(e->share, b, sizeof(b)), e->share_from);
@@ -79,7 +93,7 @@ static void text_class(const struct explained *e)
         printf(", confidence %.2f", p->source.confidence);
     putchar('\n');
     if (p->exposure >= 0)
-        printf("             waits for %.0f%% of a miss's latency; %.0f%% of its lines can be "
+        printf("             waits for %.0f%% of a miss's latency; %.0f%% of lines can be "
                "foreseen\n",
                100 * p->exposure, 100 * HY_MAX(p->foreseen, 0));
     for (unsigned i = 0; p->n_phases > 1 && i < p->n_phases; i++)
@@ -117,10 +131,9 @@ static const struct reason {
     [PLAN_CHOSEN] = {"chosen", "the best use of the DRAM"},
     [PLAN_PART] = {"part", "as many of its blocks as fit"},
     [PLAN_NAMED] = {"named", "the profile names its memory"},
-    [PLAN_IDLE] = {"hardly used", "DRAM would save nothing or next to it"},
+    [PLAN_IDLE] = {"idle", "DRAM would save nothing or next to it"},
     [PLAN_NO_ROOM] = {"no room", "others save more for the bytes"},
-    [PLAN_TOO_LARGE] = {"block too large", "one block is more than all the DRAM, and blocks are "
-                                           "not split"},
+    [PLAN_TOO_LARGE] = {"large", "one block is more than all the DRAM, and blocks are not split"},
 };
 
 static void text_reasons(const struct explained *e, unsigned shown)
@@ -131,7 +144,7 @@ static void text_reasons(const struct explained *e, unsigned shown)
             used |= 1u << e->plan.place[e->shown[k]].why;
     for (unsigned w = 0; w < HY_ARRAY_SIZE(reasons); w++)
         if (used >> w & 1)
-            printf("        %s: %s\n", reasons[w].word, reasons[w].meaning);
+            printf("       %s: %s\n", reasons[w].word, reasons[w].meaning);
 }
 
 /* A long name without its middle: beginning and end tell sites apart. */
@@ -156,9 +169,9 @@ static void text_site(const struct explained *e, unsigned number, unsigned i)
         count(s->writes, w, sizeof(w));
         snprintf(saves, sizeof(saves), per_byte < 10 ? "%.2f" : "%.0f", per_byte);
     }
-    printf("  %4u  %-24s %9s %9s %7s %7s %7s  %-4s  %s\n", number,
-           short_name(explain_name(e, i), name, sizeof(name)), ctl_size(s->bytes, a, sizeof(a)),
-           s->block ? ctl_size(s->block, b, sizeof(b)) : "-", r, w, saves, tier_text(e, i),
+    printf(" %4u  %-24s %7s %7s %6s %6s %5s  %-4s %s\n", number,
+           short_name(explain_name(e, i), name, sizeof(name)), short_size(s->bytes, a, sizeof(a)),
+           s->block ? short_size(s->block, b, sizeof(b)) : "-", r, w, saves, tier_text(e, i),
            known ? reasons[e->plan.place[i].why].word : "-");
 }
 
@@ -168,12 +181,12 @@ static void text_sites(const struct explained *e)
 
     if (e->n_sites == 0)
         return;
-    printf("\n  %4s  %-24s %9s %9s %7s %7s %7s  %-4s  %s\n", e->counted ? "rank" : "", "site",
-           "in use", "block", "reads", "writes", "ns/byte", "to", "why");
+    printf("\n %4s  %-24s %7s %7s %6s %6s %5s  %-4s %s\n", e->counted ? "rank" : "", "site",
+           "in use", "block", "reads", "writes", "ns/B", "to", "why");
     for (unsigned k = 0; k < shown; k++)
         text_site(e, k + 1, e->shown[k]);
     if (shown < e->n_sites)
-        printf("        and %u more (--all)\n", e->n_sites - shown);
+        printf("       and %u more (--all)\n", e->n_sites - shown);
     text_reasons(e, shown);
 }
 
@@ -210,15 +223,14 @@ void explain_text(const struct explained *e)
     text_sites(e);
     sums(e, &reads, &writes, &n);
     if (e->counted)
-        printf(
-            "\n  %u of %u get DRAM, %s of %s: %.0f%% of the lines read, %.0f%% of those written\n",
-            n, e->n_sites, ctl_size(e->plan.dram_bytes, a, sizeof(a)),
-            ctl_size(e->share, b, sizeof(b)), percent(reads, e->work.reads),
-            percent(writes, e->work.writes));
+        printf("\n  %u of %u on DRAM (%s of %s): %.0f%% of lines read, %.0f%% of written\n", n,
+               e->n_sites, ctl_size(e->plan.dram_bytes, a, sizeof(a)),
+               ctl_size(e->share, b, sizeof(b)), percent(reads, e->work.reads),
+               percent(writes, e->work.writes));
     if (e->n_notes > 0)
         printf("\n  notes\n");
     for (unsigned i = 0; i < e->n_notes; i++)
-        ctl_print_wrapped(e->note[i], 4, 98);
+        ctl_print_wrapped(e->note[i], 4, WIDTH);
 }
 
 /* --- JSON --------------------------------------------------------------------------- */

@@ -232,7 +232,7 @@ class SitesTest(driven.DrivenCase):
                                     MACHINE='pram')
         self.assertEqual((dram, pm), (8, 18))
         text = self.explain(profile, '--dram', '10M', '--machine', 'pram')
-        for word in ('bandwidth-sensitive', '10.0 MiB (--dram)', 'hardly used',
+        for word in ('bandwidth-sensitive', '10.0 MiB (--dram)', 'idle: DRAM would save',
                      '4.00 with all on PM'):
             self.assertIn(word, text)
 
@@ -257,7 +257,7 @@ class SitesTest(driven.DrivenCase):
         text = self.explain(self.profile(*many))
         self.assertIn('and 10 more (--all)', text)
         self.assertLess(text.index('s29'), text.index('s28')) # by size
-        self.assertLessEqual(max(map(len, text.splitlines())), 100)
+        self.assertLessEqual(max(map(len, text.splitlines())), 80)
         self.assertIn('s0 ', self.explain(self.profile(*many), '--all'))
         text = self.explain(self.profile(section('libsqlite3.so.0.8.6+0xa7f21~2', MIB, 0,
                                                  frames=FRAMES['a'])))
