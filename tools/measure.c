@@ -313,7 +313,7 @@ int main(int argc, char **argv)
         r = make_cache_lines();
     if (r < 0) {
         printf("error %s\n", why[0] ? why : strerror(-r));
-        return r == -EINVAL || r == -ENODEV ? USAGE : FAILED;
+        return r == -EINVAL ? USAGE : FAILED;
     }
     m.chunk = m.memory.emulated ? CHUNK_EMULATED : CHUNK_REAL;
     tell_machine(spec);

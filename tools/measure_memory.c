@@ -90,8 +90,8 @@ static int choose(struct getting *g, const char *spec)
         uint64_t mask = topology_find_pm(&g->topo, &why);
         if (!mask)
             return fail(g, -ENODEV,
-                        "this machine has no second memory that could be found; name "
-                        "one (--pm node:N or --pm file:DIR)");
+                        "no second memory was found on this machine, and one alone has nothing to "
+                        "be compared with; name it (--pm node:N or --pm file:DIR) if there is one");
         return choose_nodes(g, mask, topo_why_text(why));
     }
     case HY_PM_NODE:

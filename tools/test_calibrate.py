@@ -4,6 +4,7 @@
 is what they were made of. test_calibrate.py HYBRIDCTL LIBRARY [HYBRID_EMU]: with the last one only
 the emulated machines."""
 import configparser
+import glob
 import os
 import re
 import signal
@@ -171,6 +172,11 @@ class Command(unittest.TestCase):
         p = self.calibrate('--pm', 'none')
         self.assertEqual((p.returncode, p.stdout), (2, ''))
         self.assertIn('nothing to measure', p.stderr)
+        if len(glob.glob('/sys/devices/system/node/node[0-9]*')) == 1:
+            p = self.calibrate()
+            self.assertEqual((p.returncode, p.stdout), (1, ''))  # no mistake of the user's
+            self.assertIn('no second memory was found', p.stderr)
+            self.assertEqual(self.files(), [])
 
     def test_bad_arguments(self):
         for options, text in ((['--pm', 'rubbish'], 'allowed: auto'),
