@@ -26,6 +26,13 @@ def curve(run, value):
     return [(t.ns / 1e9, value(t)) for t in thin(run.ticks, POINTS)]
 
 
+def known_curve(run, value):
+    """The same from the first sample on that knows it; 0: not known."""
+    ticks = run.ticks
+    first = next((i for i, t in enumerate(ticks) if value(t)), len(ticks))
+    return [(t.ns / 1e9, value(t)) for t in thin(ticks[first:], POINTS)]
+
+
 def buckets(run, total):
     """[(begin, end, growth per second)] of a running total, at equal times."""
     ticks = run.ticks

@@ -138,14 +138,14 @@ def class_charts(run, end):
 
 
 def thread_chart(run, end):
-    t = [('threads', 'third', data.curve(run, lambda t: t.threads)),
+    t = [('threads', 'third', data.known_curve(run, lambda t: t.threads)),
          ('running at a time', 'fourth', data.curve(run, lambda t: t.running / 1000))]
     cpus = run.last.cpus
     if any(x.held or x.cap for x in run.ticks):
         t.append(('allowed at a time', 'pm', data.curve(run, lambda x: x.held or x.cap or cpus)))
-    most = max(v for _, _, s in t for _, v in s)
+    most = max((v for _, _, s in t for _, v in s), default=0)
     if cpus and cpus <= 4 * max(most, 1):
-        t.append(('CPUs', 'faint', data.curve(run, lambda x: x.cpus)))
+        t.append(('CPUs', 'faint', data.known_curve(run, lambda x: x.cpus)))
     if len(t) == 2 and most <= 1:
         return ''
     return curves('Threads', '', t, 0, end, count, step=True)

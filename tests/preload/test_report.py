@@ -92,6 +92,20 @@ class Hostile(PageCase):
         # 20 s of 40 s by the model: half the time was spared, two thirds of what was possible
         self.assertIn('50 % less than with all data on PM, 66.7 % of what DRAM can bring', c.words)
 
+    def test_what_is_not_known_is_not_drawn(self):
+        """The first samples may come before the library has asked for its CPUs."""
+        lines = [json.loads(line) for line in made_up().splitlines()]
+        early = [d for d in lines if 'tick' in d][:5]
+        for d in early:
+            d['cpus'] = d['threads'] = 0
+        page = self.made(''.join(json.dumps(d) + '\n' for d in lines))
+        chart = page[page.index('<b>Threads</b>'):]
+        rows = re.findall(r'<tr data-x="(.*?)"><td>.*?</td><td>(.*?)</td><td>.*?</td>'
+                          r'<td>.*?</td><td>(.*?)</td>', chart[:chart.index('</table>')])
+        self.assertGreater(len(rows), 10)
+        for x, threads, cpus in rows:
+            self.assertEqual((threads, cpus), ('', '') if float(x) < 0.55 else ('4', '8'), x)
+
     def test_truncated_anywhere(self):
         whole = made_up(ticks=6, passes=4).encode()
         first = whole.index(b'\n') + 1
