@@ -46,6 +46,8 @@ static void text_site(struct textbuf *o, site_id id)
     for (unsigned f = 0; f < s.n_frames && f < 3; f++) {
         sites_format_frame(&s.frames[f], frame, sizeof(frame));
         textbuf_add(o, "%s%s", f ? " < " : " ", frame);
+        if (f == 0 && s.nth)
+            textbuf_add(o, "#%u", s.nth); /* as in profiles */
     }
     textbuf_add(o, "\n");
 }

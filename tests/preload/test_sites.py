@@ -7,6 +7,7 @@ explain.
 """
 import json
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -191,6 +192,13 @@ class SitesTest(driven.DrivenCase):
         e = self.of_site(r, 'e')
         self.assertEqual(list(e), [0])
         self.assertEqual((e[0]['count'], e[0]['live_count'], e[0]['live_bytes']), (2, 1, 6 * MIB))
+
+    def test_objects_of_one_site_are_told_apart_as_text(self):
+        p = self.hold(['e 8192', 'e 4096'], POLICY='pm', STATS='1')
+        _, text = p.proc.communicate(timeout=60)
+        lines = [line for line in text.splitlines() if 'pl_sites!' in line]
+        self.assertEqual([bool(re.search(r'!0x[0-9a-f]+#1 <', line)) for line in lines[:2]],
+                         [False, True], text)
 
     def test_a_profile_places_mappings(self):
         profile = self.profile(section('e', 8 * MIB, 9000000), section('f', 5 * MIB, 100000),
