@@ -26,7 +26,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-from runs import Bench, Failure, Job, environment  # noqa: E402
+from runs import Bench, Failure, Job, ended, environment, verdict  # noqa: E402
 
 LIMIT = 0.005
 PERIOD_NS = 100e6
@@ -130,16 +130,8 @@ def main():
     if count:
         found["instructions"] = count
         print(f"{'callgrind, 8 threads':24} {count:9.0f} instructions a window")
-    for line in wrong:
-        print(f"WRONG {line}")
-    if args.json:
-        args.json.write_text(json.dumps({"found": found, "wrong": wrong}, indent=1) + "\n",
-                             encoding="utf-8")
-    return 1 if args.check and wrong else 0
+    return verdict(args, found, wrong)
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except Failure as failure:
-        sys.exit(f"cost.py: {failure}")
+    sys.exit(ended("cost.py", main))

@@ -17,7 +17,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-from runs import PATIENCE_S, Failure, Job, environment  # noqa: E402
+from runs import PATIENCE_S, Failure, Job, ended, environment, verdict  # noqa: E402
 
 WITHIN = 3 # issue: windows until a change is seen
 SETTINGS = [(preset, threads, pm) for preset in ("pram", "optane", "cxl")
@@ -84,16 +84,8 @@ def main():
                              f"{r['wrong_later']} wrong later")
     if not looked:
         wrong.append("no phase had windows enough")
-    for line in wrong:
-        print(f"WRONG {line}")
-    if args.json:
-        args.json.write_text(json.dumps({"found": found, "wrong": wrong}, indent=1) + "\n",
-                             encoding="utf-8")
-    return 1 if args.check and wrong else 0
+    return verdict(args, found, wrong)
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except Failure as failure:
-        sys.exit(f"phases.py: {failure}")
+    sys.exit(ended("phases.py", main))

@@ -151,3 +151,21 @@ def windows(run):
             found.append((w, w["end-ns"] <= run.end_ns and
                           w["end-ns"] - w["elapsed-ns"] >= run.begin_ns))
     return found
+
+
+def verdict(args, found, wrong):
+    """What is wrong, and everything in --json; the exit status."""
+    for line in wrong:
+        print(f"WRONG {line}")
+    if args.json:
+        args.json.write_text(json.dumps({"found": found, "wrong": wrong}, indent=1) + "\n",
+                             encoding="utf-8")
+    return 1 if args.check and wrong else 0
+
+
+def ended(name, main):
+    """main's status; a Failure as one line."""
+    try:
+        return main()
+    except Failure as failure:
+        return f"{name}: {failure}"
