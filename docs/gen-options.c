@@ -2,26 +2,39 @@
  * Writes libhybrid.7 from its template and the table of options.
  * gen-options TEMPLATE VERSION > PAGE */
 #include <stdio.h>
+#include <string.h>
 
 #include "decide/options.h"
 #include "decide/text.h"
 #include "roff.h"
 
+/* Limits are bytes, nanoseconds or plain numbers, by the option's type. */
+static void put_limits(const struct hy_opt_info *info)
+{
+    bool time = strcmp(info->type, "time") == 0;
+    bool number = strcmp(info->type, "number") == 0 || strcmp(info->type, "threads") == 0;
+    char lo[32], hi[32];
+
+    if (number) {
+        (void)snprintf(lo, sizeof(lo), "%llu", (unsigned long long)info->min);
+        (void)snprintf(hi, sizeof(hi), "%llu", (unsigned long long)info->max);
+    } else {
+        (time ? text_format_time : text_format_size)(info->min, lo, sizeof(lo));
+        (time ? text_format_time : text_format_size)(info->max, hi, sizeof(hi));
+    }
+    printf(" %s from %s to %s.", time ? "Times" : number ? "Numbers" : "Sizes", lo, hi);
+}
+
 static void put_option(const struct hy_opt_info *info)
 {
-    char lo[24], hi[24];
-
     printf(".TP\n\\fB%s\\fR=", info->env);
     roff_allowed(info->allowed);
     roff_text(info->help);
     printf("\n.br\nDefault: \\fB");
     roff_text(info->dflt);
     printf("\\fR.");
-    if (info->max > 0) {
-        text_format_size(info->min, lo, sizeof(lo));
-        text_format_size(info->max, hi, sizeof(hi));
-        printf(" Sizes from %s to %s.", lo, hi);
-    }
+    if (info->max > 0)
+        put_limits(info);
     if (info->env_only)
         printf(" Not in profiles.\n");
     else
