@@ -81,6 +81,11 @@ enum sample_kind sample_kind_of(uint64_t address, uint64_t source, bool any)
     return source & OP_STORE ? SAMPLE_STORE : SAMPLE_READ;
 }
 
+static uint64_t in_units(uint64_t period, uint32_t unit)
+{
+    return unit > 1 ? HY_MAX(period / unit * unit, (uint64_t)unit) : period | 1;
+}
+
 uint64_t sample_period(uint64_t period, uint64_t samples, uint64_t elapsed_ns, uint32_t unit,
                        uint64_t least)
 {
@@ -91,5 +96,10 @@ uint64_t sample_period(uint64_t period, uint64_t samples, uint64_t elapsed_ns, u
         period = HY_MAX(period / 2, HY_MIN(least, period));
     for (; rate > 2 * SAMPLE_RATE && period < PERIOD_MAX; rate /= 2)
         period *= 2;
-    return unit > 1 ? HY_MAX(period / unit * unit, (uint64_t)unit) : period | 1;
+    return in_units(period, unit);
+}
+
+uint64_t sample_other_period(uint64_t period, uint64_t random, uint32_t unit)
+{
+    return unit ? in_units(period + random % (period / 8 + 1), unit) : period;
 }

@@ -40,5 +40,8 @@ enum sample_kind sample_kind_of(uint64_t address, uint64_t source, bool any);
  * multiple of; 1: it is kept odd, as programs do things in even numbers; 0: it does not change. */
 uint64_t sample_period(uint64_t period, uint64_t samples, uint64_t elapsed_ns, uint32_t unit,
                        uint64_t least);
+/* An eighth longer at most: with another one in each pass, a loop whose turns are in step with the
+ * samples shows other pages each time. */
+uint64_t sample_other_period(uint64_t period, uint64_t random, uint32_t unit);
 
 #endif

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "decide/coverage.h"
 #include "service/sampler.h"
 #include "service/sampler_loads.h"
 #include "sys/usage.h"
@@ -25,7 +26,8 @@ static struct {
     bool gave_way;
     const struct load_event *forced;
     struct load_event e;
-    uint64_t period;
+    uint64_t period, other; /* other: of the rings of this pass */
+    uint64_t random;
     /* Of the calling thread, never read. While one event is open the kernel need not switch
      * sampling on and off, which takes it tens of milliseconds. */
     struct os_load_ring own;
@@ -103,6 +105,7 @@ static int open_loads(void)
     s.period = s.e.period;
     s.room = room_for_rings();
     s.calls = 0;
+    s.random ^= os_now_ns();
     return 0;
 }
 
@@ -128,7 +131,7 @@ static void open_rings(void)
         if (tid == own || has_ring(tid))
             continue;
         int r = s.rings < s.room && opened < AT_ONCE
-                    ? os_load_open(&s.e.os, s.period, tid, ORDER, &s.ring[s.rings])
+                    ? os_load_open(&s.e.os, s.other, tid, ORDER, &s.ring[s.rings])
                     : -ENOSPC;
         opened += r == 0;
         s.rings += r == 0;
@@ -155,6 +158,8 @@ static int next_round(void)
         s.pass = (struct sample_counts){0};
         s.pass_ns = now;
     }
+    if (s.rings == 0)
+        s.other = sample_other_period(s.period, random_next(&s.random), s.e.unit);
     open_rings();
     s.round_ns = now;
     return 0;

@@ -230,6 +230,23 @@ static void the_period_finds_the_rate(void **state)
     }
 }
 
+static void each_pass_has_another_period(void **state)
+{
+    uint64_t least = UINT64_MAX, most = 0;
+    (void)state;
+    for (uint64_t r = 1; r < 4000; r++) {
+        uint64_t odd = sample_other_period(50021, r * 2654435761u, 1);
+        uint64_t even = sample_other_period(1 << 19, r * 2654435761u, 16);
+        assert_true(odd % 2 == 1 && even % 16 == 0);
+        assert_in_range(odd, 50021, 50021 * 9 / 8 + 1);
+        assert_in_range(even, 1 << 19, (1 << 19) * 9 / 8);
+        least = HY_MIN(least, odd);
+        most = HY_MAX(most, odd);
+    }
+    assert_true(least < 50100 && most > 56000);
+    assert_int_equal(sample_other_period(1, 12345, 0), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,6 +256,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(anything_at_all, setup, teardown),
         cmocka_unit_test(what_samples_tell),
         cmocka_unit_test(the_period_finds_the_rate),
+        cmocka_unit_test(each_pass_has_another_period),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
