@@ -81,6 +81,7 @@ unsigned sampler_begin(uint64_t blocks)
     uint64_t all = hy_sampler && hy_sampler->writes ? count_blocks() : 0;
     if (all > 0) {
         uint64_t number[SAMPLER_BATCH];
+        sampler_renew_reads();
         n = (unsigned)HY_MIN(HY_MIN(blocks, all), (uint64_t)SAMPLER_BATCH);
         draw(number, n, all);
         for (unsigned i = 0; i < n; i++)

@@ -116,7 +116,8 @@ unsigned sampler_bins(struct sampler_bin *bins, unsigned cap);
 void sampler_prefork(void);
 void sampler_postfork(void);
 int sampler_reopen(void);
-/* False: a source has lost its descriptor or given way; sampler_reopen may help. */
+/* False: the source of writes has lost its descriptor; sampler_reopen may help. That of reads is
+ * looked after at the start of each pass. */
 bool sampler_alive(void);
 /* Adds the accesses to these pages that the last pass was told of; false: not all were looked at.
  */

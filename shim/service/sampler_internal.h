@@ -48,6 +48,8 @@ struct sampler {
 extern struct sampler *hy_sampler; /* mapped when opened: a passive process has no use for it */
 extern pthread_mutex_t hy_sampler_lock;
 
+/* A source of reads that does not work any more, or has given way, makes place for the next. */
+void sampler_renew_reads(void);
 /* Index of the first range that ends above `at`. */
 unsigned sampler_find(uintptr_t at);
 

@@ -325,12 +325,23 @@ int sampler_reopen(void)
     return r;
 }
 
+void sampler_renew_reads(void)
+{
+    if (!hy_sampler->reads || !hy_sampler->reads->alive || hy_sampler->reads->alive())
+        return;
+    hy_sampler->reads->close();
+    hy_sampler->reads = open_reads(hy_sampler->source, hy_sampler->writes);
+    if (hy_sampler->reads && hy_sampler->reads->add)
+        for (unsigned i = 0; i < hy_sampler->ranges; i++)
+            (void)hy_sampler->reads->add((void *)hy_sampler->range[i].base,
+                                         hy_sampler->range[i].bytes);
+}
+
 bool sampler_alive(void)
 {
     pthread_mutex_lock(&hy_sampler_lock);
     bool ok = hy_sampler && hy_sampler->writes &&
-              (!hy_sampler->writes->alive || hy_sampler->writes->alive()) &&
-              (!hy_sampler->reads || !hy_sampler->reads->alive || hy_sampler->reads->alive());
+              (!hy_sampler->writes->alive || hy_sampler->writes->alive());
     pthread_mutex_unlock(&hy_sampler_lock);
     return ok;
 }

@@ -266,7 +266,7 @@ static void one_call_for_many(void **state)
     (void)state;
     for (unsigned i = 0; i < 512; i++)
         map_page(i, 100000 + i, LRU);
-    if (!calls_made(&before))
+    if (under_valgrind() || !calls_made(&before)) /* which makes calls of its own */
         skip();
     assert_int_equal(found(0, 512), 512);
     assert_int_equal(os_idle_mark(&idle, pages, 512), 0);
@@ -383,8 +383,8 @@ static void source_child(void *arg)
 {
     (void)arg;
     sampler_postfork();
-    child_check(!sampler_alive());
-    child_check(sampler_reopen() == 0 && sampler_alive());
+    child_check(!sampler_idle.alive());
+    child_check(sampler_reopen() == 0 && sampler_idle.alive());
     child_check(strcmp(sampler_source_name(false), "page-idle") == 0);
 }
 

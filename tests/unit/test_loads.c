@@ -338,9 +338,9 @@ static void source_child(void *memory)
 {
     (void)memory;
     sampler_postfork(); /* in_child forks inside */
-    child_check(!sampler_alive());
+    child_check(!sampler_loads.alive());
     child_check(sampler_reopen() == 0);
-    child_check(sampler_alive());
+    child_check(sampler_loads.alive());
     child_check(strcmp(sampler_source_name(false), "load-samples") == 0);
     struct pass_stats stats;
     child_check(sampler_begin(UINT64_MAX) > 0);
