@@ -124,12 +124,19 @@ static void open_rings(void)
     int32_t id[IDS];
     int own = os_gettid(), n = os_thread_ids(id, IDS);
     unsigned opened = 0;
+    bool free_of_filters = false;
     n = HY_MIN(n, (int)IDS);
     s.view.left_out = 0;
     for (int i = 0; i < n; i++) {
         int32_t tid = id[(s.first + (unsigned)i) % (unsigned)n];
         if (tid == own || has_ring(tid))
             continue;
+        /* One may have come since the pass began. */
+        if (!free_of_filters && os_seccomp() != 0) {
+            close_all();
+            return;
+        }
+        free_of_filters = true;
         int r = s.rings < s.room && opened < AT_ONCE
                     ? os_load_open(&s.e.os, s.other, tid, ORDER, &s.ring[s.rings])
                     : -ENOSPC;
@@ -148,11 +155,7 @@ static int next_round(void)
     if (!s.own.base)
         return -EBUSY;
     if (s.calls++ % HISTORY_ROUNDS == 0) { /* a pass begins */
-        if (os_seccomp() != 0) {
-            close_all();
-            return -EACCES;
-        }
-        close_rings(); /* of a pass that was broken off */
+        close_rings();                     /* of a pass that was broken off */
         s.room = room_for_rings();
         s.first += s.room;
         s.pass = (struct sample_counts){0};

@@ -61,6 +61,8 @@ static long open_event(const struct perf_event_attr *attr, int tid)
     if (attr->type != 4 || attr->config != 0x20d1 || attr->precise_ip != 2 ||
         attr->sample_type != sample || !attr->exclude_kernel || attr->inherit)
         return -EINVAL;
+    /* A filter that kills who asks shall see it; the kernel takes no such address. */
+    KERNEL(SYS_perf_event_open, 0, tid, -1, -1, 0);
     long fd = KERNEL(SYS_memfd_create, (long)"pmu", MFD_CLOEXEC);
     if (fd < 0)
         return fd;

@@ -2,11 +2,17 @@
  * Holds blocks of 1 MiB and keeps reading parts of one: commands on standard input, an answer each.
  *   big N     N blocks, written once
  *   read I    a thread reads the first 64 pages of block I, again and again, from now on
- *   calm      it stops */
+ *   calm      it stops
+ *   filter    a seccomp filter that kills who asks for perf_event_open */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define MIB   (1ul << 20)
@@ -40,6 +46,19 @@ static void *reader(void *unused)
     return NULL;
 }
 
+static int set_filter(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog prog = {sizeof(code) / sizeof(code[0]), code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &prog) == 0;
+}
+
 int main(void)
 {
     char line[64], what[32];
@@ -59,6 +78,8 @@ int main(void)
             which = n < blocks ? n : -1;
         if (!strcmp(what, "calm"))
             which = -1;
+        if (!strcmp(what, "filter"))
+            fine = set_filter();
         for (int i = 0; i < blocks; i++)
             fine &= block[i][0] == 7 && block[i][MIB - 1] == 7;
         printf("%s\n", fine ? "ok" : "BROKEN");
