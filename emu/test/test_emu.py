@@ -73,24 +73,6 @@ def case_scaling():
     assert dram[1] / dram[8] > 7 and dram[10] / dram[12] > 1.1
 
 
-def case_repeat():
-    """The spread of virtual time, with two busy loops beside the second half."""
-    load = []
-    times = []
-    try:
-        for i in range(8):
-            if i == 4:
-                load = [subprocess.Popen([sys.executable, '-c', 'while 1: pass']) for _ in '12']
-            times.append([virtual(['stream', 8, 6], PLACE=p) for p in ('dram', 'pm')])
-    finally:
-        for p in load:
-            p.kill()
-            p.wait()
-    ratios = sorted(pm / dram for dram, pm in times)
-    print(ratios)
-    assert ratios[-1] < 1.06 * ratios[0] and ratios[5] < 1.03 * ratios[2]
-
-
 def case_output():
     """The instrumented program computes what the plain one does."""
     for args in (['stream', 3, 2, 6000], ['chase', 2, 20000, 2048], ['copy', 3, 2, 3000],

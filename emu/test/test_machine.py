@@ -128,8 +128,8 @@ def case_spread():
     ratios = {k: [] for k in kinds}
     load = []
     try:
-        for i in range(6):
-            if i == 3:
+        for i in range(4):
+            if i == 2:
                 load = busy_loops(4)
             for k in kinds:
                 t = []

@@ -20,6 +20,15 @@ CASES = ['bash', 'coreutils', 'python', 'pymalloc', 'redis', 'memcached', 'sqlit
          'perl', 'node', 'java', 'golang', 'rust', 'openmp', 'hpcc', 'gdb', 'openssl', 'nginx', 'jemalloc']
 
 
+# All on DRAM is the same with files as without; a disk is for those that fork and have much.
+LESS = ('dram-shm', 'pm-disk')
+ON_DISK = ('python', 'redis', 'sqlite')
+
+
+def settings_of(name, settings):
+    return [s for s in settings if s.name not in LESS or (s.name == 'pm-disk' and name in ON_DISK)]
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--list', action='store_true')
@@ -36,7 +45,8 @@ def main():
         if name not in CASES:
             sys.exit(f'no program {name}; there are: {" ".join(CASES)}')
         case = importlib.import_module('programs.' + name)
-        got = harness.run_case(name, case, args.lib, settings, args.cache, extra, args.keep)
+        chosen = settings if args.settings else settings_of(name, settings)
+        got = harness.run_case(name, case, args.lib, chosen, args.cache, extra, args.keep)
         verdicts[name] = max(verdicts.get(name, 0), got, key=lambda v: (v == harness.FAIL, v))
     failed = sorted(n for n, v in verdicts.items() if v == harness.FAIL)
     skipped = sorted(n for n, v in verdicts.items() if v == harness.SKIP)

@@ -7,6 +7,7 @@
 import json
 import os
 import random
+import re
 
 import viewed
 from page import PageCase
@@ -125,7 +126,7 @@ class Hostile(PageCase):
             for k, key in enumerate(line):
                 if line.get('line') == 'run' and key in ('line', 'version'):
                     continue
-                for value in odd[(number + k) % 6::6]:
+                for value in odd[(number + k) % 9::9]:
                     changed = [
                         dict(d, **{key: value}) if i == number else d for i, d in enumerate(lines)
                     ]
@@ -137,7 +138,7 @@ class Hostile(PageCase):
         whole = made_up(ticks=8, passes=5).encode()
         rng = random.Random(4)
         seen = 0
-        for _ in range(150):
+        for _ in range(80):
             data = bytearray(whole)
             for _ in range(rng.randint(1, 30)):
                 at = rng.randrange(len(data))
@@ -148,7 +149,7 @@ class Hostile(PageCase):
             if page is not None:
                 seen += 1
                 self.well_formed(page)
-        self.assertGreater(seen, 60)
+        self.assertGreater(seen, 30)
 
     def test_long_runs_make_small_pages(self):
         trace = made_up(ticks=4000, passes=1500)

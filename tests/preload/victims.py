@@ -60,7 +60,7 @@ def late(ctx):
 
 def bind_now(ctx):
     for var in ({'LD_BIND_NOW': '1'}, {'GLIBC_TUNABLES': 'glibc.malloc.tcache_count=0'}, {'MALLOC_PERTURB_': '85'}):
-        program(ctx, 'fn_stress', '2000', env=var)
+        program(ctx, 'fn_stress', '700', env=var)
 
 
 def dlopen(ctx):
@@ -231,7 +231,7 @@ CASES = {name: simple(name) for name in (
     'hz_exit_race', 'hz_limits', 'hz_policy', 'hz_stacks', 'hz_reserve', 'hz_syscalls', 'hz_fork_memory', 'hz_cross_free')}
 CASES.update({
     'fn_stress': simple('fn_stress', '6000'), 'hz_exit_growth': simple('hz_exit_growth', '100'), 'hz_limits_inherited': simple('hz_limits', 'inherit'),
-    'hz_fork_threads': simple('hz_fork_threads', '100'), 'hz_thread_churn': simple('hz_thread_churn', '12000'),
+    'hz_fork_threads': simple('hz_fork_threads', '60'), 'hz_thread_churn': simple('hz_thread_churn', '12000'),
     'hz_steered': steered, 'hz_madvise': madvise, 'hz_stdio': stdio, 'hz_late': late, 'hz_environment': bind_now, 'hz_dlopen': dlopen, 'hz_full_pm': full_pm,
     'hz_full_file_system': full_file_system, 'hz_pm_gone_before': gone_before, 'hz_pm_gone_while_running': gone_while_running,
     'hz_no_shm': no_shm, 'hz_daemon': subreaper, 'hz_secure': secure, 'hz_thread_churn_long': simple('hz_thread_churn', '100000'),

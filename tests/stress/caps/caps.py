@@ -110,7 +110,8 @@ def all_cases(build):
             folder, need('java'), '-Xmx64m', '-cp', '@', 'Pools')
 
     def go(folder):
-        os.environ.setdefault('GOCACHE', folder + '/go-cache')
+        # What tests/preload has compiled of Go's library is not compiled again.
+        os.environ.setdefault('GOCACHE', build + '/tests/preload/cache/go')
         build_it = compiled([need('go'), 'build', '-o', '@/pools-go', source['pools.go']])
         return build_it(folder, '@/pools-go')
 
