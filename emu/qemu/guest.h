@@ -20,8 +20,9 @@ struct guest_call {
     uint64_t patched; /* address of what the call saw changed; 0: nothing */
     size_t patched_bytes;
     unsigned char saved[128];
-    int slot;    /* of the thread to be created; -1: none */
-    bool rushes; /* emu_rush was called */
+    int slot;     /* of the thread to be created; -1: none */
+    bool rushes;  /* a fork: emu_rush was called */
+    bool creates; /* ... of a thread, which forks wait for */
 };
 
 struct guest_thread {

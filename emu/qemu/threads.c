@@ -6,15 +6,18 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "qemu/cpu_table.h"
 #include "qemu/futex.h"
 #include "qemu/guest.h"
 
 /* Threads between clone and their first block, found by the virtual CPU's number. */
-#define BIRTHS      4096
-#define BIRTH_TRIES 20000
+#define BIRTHS 4096
+#define ENDS   1024  /* threads on their way out; more: the later ones are not waited for */
+#define TRIES  20000 /* of 0.1 ms at least */
 
 static struct birth {
     _Atomic uint32_t vcpu; /* number + 1; 0: none */
@@ -22,7 +25,8 @@ static struct birth {
     int64_t now;
     uint64_t clear_tid;
 } births[BIRTHS];
-static _Atomic int unborn;
+static _Atomic int unborn, creating, forking;
+static _Atomic int32_t ending[ENDS]; /* numbers of threads, 0: free */
 
 static struct guest_thread first;
 /* Who has no struct of his own: a new thread before its first block (its budget is spent
@@ -88,14 +92,69 @@ bool threads_first_block(unsigned vcpu)
     return true;
 }
 
-/* A thread of QEMU's takes a lock before its first block that a fork would leave taken in the
- * child for good. */
-static void wait_for_births(void)
-{
-    const struct timespec a_while = {0, 100000};
+/* QEMU has a lock for its threads, which it takes in clone, before a thread's first block and when
+ * one ends. A fork would leave it taken in the child for good, so forks wait until nobody is
+ * about to take it, and meanwhile nobody begins to. */
 
-    for (int i = 0; i < BIRTH_TRIES && atomic_load(&unborn) > 0; i++)
-        (void)nanosleep(&a_while, NULL);
+static bool a_while(int *tries)
+{
+    const struct timespec t = {0, 100000};
+    (void)nanosleep(&t, NULL);
+    return ++*tries < TRIES;
+}
+
+static void wait_for_forks(_Atomic int *then)
+{
+    int tries = 0;
+
+    for (;;) {
+        while (atomic_load(&forking) > 0 && a_while(&tries))
+            ;
+        atomic_fetch_add(then, 1);
+        if (atomic_load(&forking) == 0 || tries >= TRIES)
+            return;
+        atomic_fetch_sub(then, 1);
+    }
+}
+
+/* Its number is free again when the kernel has ended it, behind all of QEMU's. */
+static bool some_end(void)
+{
+    bool some = false;
+
+    for (int i = 0; i < ENDS; i++) {
+        int32_t tid = atomic_load(&ending[i]);
+        if (tid == 0)
+            continue;
+        if (syscall(SYS_tgkill, getpid(), tid, 0) == 0)
+            some = true;
+        else
+            atomic_compare_exchange_strong(&ending[i], &tid, 0);
+    }
+    return some;
+}
+
+static void note_end(void)
+{
+    int32_t tid = (int32_t)syscall(SYS_gettid), none;
+
+    for (int i = 0; i < ENDS; i++) {
+        none = 0;
+        if (atomic_compare_exchange_strong(&ending[i], &none, tid))
+            return;
+        if (syscall(SYS_tgkill, getpid(), none, 0) != 0 &&
+            atomic_compare_exchange_strong(&ending[i], &none, tid))
+            return;
+    }
+}
+
+static void wait_for_threads(void)
+{
+    int tries = 0;
+
+    while ((atomic_load(&unborn) > 0 || atomic_load(&creating) > 0 || some_end()) &&
+           a_while(&tries))
+        ;
 }
 
 void threads_clone_enter(uint64_t flags)
@@ -105,6 +164,8 @@ void threads_clone_enter(uint64_t flags)
     emu_settle();
     /* QEMU makes a process of what shares memory until exec (vfork). */
     if ((flags & CLONE_VM) && !(flags & CLONE_VFORK)) {
+        wait_for_forks(&creating);
+        c->creates = true;
         c->slot = emu_thread_prepare();
         return;
     }
@@ -112,16 +173,22 @@ void threads_clone_enter(uint64_t flags)
      * that wait there for this one's virtual time, or for one that QEMU does not let start. */
     emu_rush(true);
     c->rushes = true;
-    wait_for_births();
+    atomic_fetch_add(&forking, 1);
+    wait_for_threads();
 }
 
 void threads_clone_leave(int64_t result)
 {
     struct guest_call *c = &guest_self()->call;
 
-    if (c->rushes)
+    if (c->rushes) {
+        atomic_fetch_sub(&forking, 1);
         emu_rush(false);
+    }
     c->rushes = false;
+    if (c->creates)
+        atomic_fetch_sub(&creating, 1);
+    c->creates = false;
     if (result < 0 && c->slot >= 0)
         emu_thread_abandon(c->slot);
     if (result < 0 && c->key) {
@@ -134,11 +201,20 @@ void threads_clone_leave(int64_t result)
 void threads_exit(void)
 {
     struct guest_thread *t = guest_self();
+    bool live = emu_live();
 
-    if (!emu_live())
+    if (live) {
+        futex_thread_ends(t->clear_tid);
+        emu_thread_end();
+    }
+    /* The first one does not end before the process does. */
+    if (t != &first) {
+        wait_for_forks(&creating);
+        note_end();
+        atomic_fetch_sub(&creating, 1);
+    }
+    if (!live)
         return;
-    futex_thread_ends(t->clear_tid);
-    emu_thread_end();
     if (t != &first) {
         /* Nothing of this thread runs any more that could ask. */
         emu_self_pointer = &nobody.core;
@@ -150,6 +226,9 @@ void threads_forked(void)
 {
     memset(births, 0, sizeof(births));
     atomic_store(&unborn, 0);
+    atomic_store(&creating, 0);
+    atomic_store(&forking, 0);
+    memset(ending, 0, sizeof(ending));
     guest_self()->call.rushes = false; /* that was the parent */
     cpu_table_forked(guest_self()->vcpu);
     futex_forked();

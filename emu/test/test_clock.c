@@ -278,6 +278,7 @@ static void *looks(void *arg)
         emu_clock_leave(machine, a->slot);
         return NULL;
     }
+    emu_clock_begin(machine, a->slot); /* others look whether this thread runs */
     for (int i = 1; i <= LOOKS; i++) {
         emu_clock_hold(machine, a->slot, i * 100 * US);
         while (emu_clock_held(machine, a->slot) < i * 100 * US)
