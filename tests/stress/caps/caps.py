@@ -132,6 +132,7 @@ def all_cases(build):
     for runtime, make in (('gomp', lambda *a: built('caps-teams', *a)), ('llvm', llvm)):
         cases += [
             Case(runtime, make('0', '6'), passive, answers=True),
+            Case(runtime + '-late', make('0', '1', 'late'), passive, answers=True),
             Case(runtime + '-7', make('7', '6'), passive),
             Case(runtime + '-active', make('3', '2'), {'OMP_WAIT_POLICY': 'active'}),
             Case(runtime + '-dynamic', make('0', '6'),

@@ -3,10 +3,12 @@
  * must fit the teams that come. The first line does not depend on the number of CPUs; the second
  * tells procs, max threads, team, and with omp_set_dynamic(1) at most so many.
  *
- *     caps-teams THREADS ROUNDS   (THREADS 0: what the runtime takes by itself) */
+ *     caps-teams THREADS ROUNDS [late]   (THREADS 0: what the runtime takes by itself; late: first
+ *                                        when the library has been looking for a while) */
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static long fib(int n)
 {
@@ -42,9 +44,23 @@ static long divided(long n)
     return sum;
 }
 
+/* Old and large enough for the library to look at who needs to be kept to the cap. */
+static void begin_late(void)
+{
+    static void *keep[64];
+    usleep(1100000);
+    for (int i = 0; i < 64; i++)
+        keep[i] = malloc(1 << 17);
+    usleep(100000);
+    for (int i = 0; i < 64; i++)
+        free(keep[i]);
+}
+
 int main(int argc, char **argv)
 {
     int threads = argc > 1 ? atoi(argv[1]) : 0, rounds = argc > 2 ? atoi(argv[2]) : 1;
+    if (argc > 3)
+        begin_late();
     int procs = omp_get_num_procs(), max = omp_get_max_threads(), team = 0, dynamic = 0;
     long nested = 0, sum = 0, tasks = 0, inner_max = 0;
 
