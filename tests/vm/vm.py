@@ -62,13 +62,28 @@ def report(result, jobs, seconds):
     return 1 if result.status else 0
 
 
+# While the kernel patches its own code another CPU may meet the breakpoint that it puts there for
+# the moment. QEMU's emulation of several CPUs can show it too late, when the kernel has taken it
+# for done and knows of none: it oopses. Seen on a computer with a load of 30. No job can cause it.
+EMULATOR_FAULT = "Oops: int3"
+BOOTS = 3
+
+
+def emulator_fault(result):
+    return result.status is None and EMULATOR_FAULT in result.console
+
+
 def run(args):
     folder = vm_fetch.fetch(say)
     files = [f.split("=", 1) for f in args.file]
     job = vm_image.build_job(args.jobs, files, args.lib, args.set)
     base = base_image(folder, args.vm_exit)
     started = time.monotonic()
-    result = vm_machine.boot(folder, [base, job], args.topology, args.cpus, args.seconds)
+    for left in reversed(range(BOOTS)):
+        result = vm_machine.boot(folder, [base, job], args.topology, args.cpus, args.seconds)
+        if not left or not emulator_fault(result):
+            break
+        say("QEMU has led the kernel astray (%s): all jobs once more" % EMULATOR_FAULT)
     return report(result, len(args.jobs), time.monotonic() - started)
 
 
@@ -95,6 +110,12 @@ def selftest(args):
         good = vm_machine.Result(status, output, "", "").status != 0
         wrong += not good
         say("%s %s" % ("ok  " if good else "FAIL", what))
+    for what, output, console, again in (
+            ("QEMU's own fault", "VM-READY 5 s\n", "[ 18.3] Oops: int3: 0000 [#1]\n", True),
+            ("a panic of the kernel", "VM-READY 5 s\n", "[ 18.3] Oops: 0000 [#1]\n", False)):
+        good = emulator_fault(vm_machine.Result(0, output, console, "")) == again
+        wrong += not good
+        say("%s %s is %stried again" % ("ok  " if good else "FAIL", what, "" if again else "not "))
     for what, (script, seconds) in [("success", ("true", 600)), *BAD_ENDS.items()]:
         with tempfile.NamedTemporaryFile("w", suffix=".sh") as job:
             job.write(script + "\n")
