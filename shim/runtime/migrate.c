@@ -360,9 +360,14 @@ static bool one_pass(void)
 {
     struct migrate_pass pass = {0};
     uint64_t start = now_ns(), slept, moving;
-    if (!sampler_alive() && sampler_reopen() != 0) {
-        turn_off("the program closed the descriptor");
-        return false;
+    if (!sampler_alive()) {
+        bool killing = filtered(); /* before the calls that open it anew */
+        if (killing || sampler_reopen() != 0) {
+            turn_off(killing
+                         ? "a seccomp filter has come into force, which may kill who looks at pages"
+                         : "the program closed the descriptor");
+            return false;
+        }
     }
     books_watch_new();
     if (sampler_blocks() == 0 || all_is_well())
