@@ -51,6 +51,13 @@ static int64_t born(int pid)
     return p ? strtoll(p + 1, NULL, 10) : 0;
 }
 
+/* Who was killed between taking the slot and telling its birth has left none there. */
+static bool lives(const struct emu_process *p, int32_t pid)
+{
+    int64_t told = atomic_load(&p->born), is = born(pid);
+    return is != 0 && (told == 0 || told == is);
+}
+
 /* Free the slots of processes that are gone, and those of this process' number: it has
  * called exec. How many live ones are left. */
 static int sweep(struct emu_machine *m, const struct emu_process *self)
@@ -61,11 +68,12 @@ static int sweep(struct emu_machine *m, const struct emu_process *self)
         int32_t pid = atomic_load(&p->pid);
         if (pid == 0 || p == self)
             continue;
-        if (pid != getpid() && born(pid) == atomic_load(&p->born)) {
+        if (pid != getpid() && lives(p, pid)) {
             alive++;
             continue;
         }
         emu_clock_forget(&m->clock, pid);
+        atomic_store(&p->born, 0);
         atomic_compare_exchange_strong(&p->pid, &pid, 0);
     }
     return alive;
@@ -216,6 +224,7 @@ void emu_machine_leave(struct emu_machine *m, struct emu_process *self, const ch
     int fd = path ? open_locked(path, 0, &st) : -1;
 
     emu_clock_forget(&m->clock, getpid());
+    atomic_store(&self->born, 0);
     atomic_store(&self->pid, 0);
     if (fd < 0)
         return;
@@ -227,7 +236,7 @@ void emu_machine_leave(struct emu_machine *m, struct emu_process *self, const ch
 bool emu_process_alive(const struct emu_process *p)
 {
     int32_t pid = atomic_load(&p->pid);
-    return pid != 0 && born(pid) == atomic_load(&p->born);
+    return pid != 0 && lives(p, pid);
 }
 
 /* The file as it is now; the lock stays with the caller. */
