@@ -9,7 +9,7 @@ diff <(seq 1 2000) <(seq 1 2000 | sed 's/^1999$/x/')
 s=; for i in $(seq 3000); do s+="line $i of a long string "; done; echo ${#s}; echo "$s" | cksum
 declare -A map; for i in $(seq 3000); do map[key$i]=$((i * i)); done; echo ${#map[@]} ${map[key777]}
 a=( $(seq 5000) ); echo ${#a[@]} ${a[@]: -1}; unset 'a[10]'; echo ${#a[@]}
-for i in 1 2 3 4; do (sleep 0.0$i; exit $i) & done; for j in $(jobs -p); do wait "$j"; echo "job $?"; done
+p=; for i in 1 2 3 4; do (sleep 0.0$i; exit $i) & p+=" $!"; done; for j in $p; do wait "$j"; echo "job $?"; done
 trap 'echo on exit' EXIT; trap 'echo got USR1' USR1; kill -USR1 $$
 coproc CAT { cat; }; echo through >&"${CAT[1]}"; read -r -u "${CAT[0]}" l; echo "$l"; eval "exec ${CAT[1]}>&-"; wait
 f() { local n=$1; (( n == 0 )) && return 7; f $((n - 1)); }; f 200; echo "deep $?"
