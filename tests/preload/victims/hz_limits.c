@@ -79,10 +79,13 @@ int main(int argc, char **argv)
     pthread_attr_t small;
     pthread_t t;
     size_t n = 30000;
-    CHECK(pthread_attr_init(&small) == 0 && pthread_attr_setstacksize(&small, (size_t)256 << 10) == 0);
+    CHECK(pthread_attr_init(&small) == 0 &&
+          pthread_attr_setstacksize(&small, (size_t)256 << 10) == 0);
     CHECK(pthread_create(&t, &small, exhaust_in_thread, &n) == 0 && pthread_join(t, NULL) == 0);
     errno = 0;
-    CHECK(mmap(NULL, (size_t)4 << 30, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED && errno == ENOMEM);
+    CHECK(mmap(NULL, (size_t)4 << 30, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
+              MAP_FAILED &&
+          errno == ENOMEM);
     puts("ok");
     return 0;
 }
