@@ -65,7 +65,8 @@ class MigrateTest(driven.DrivenCase):
     def test_hot_pages_come_to_dram(self):
         p = self.moving(DRAM='8M', POLICY='first-fit')
         p.do('big 24')  # the first 8 on DRAM, 16 on PM
-        first = self.dram(p)
+        # What is claimed of the DRAM of all may be more for a moment, what is used may not (peak).
+        self.wait_for('no more is claimed than the limit', lambda: 0 < self.dram(p) <= 8 * MIB)
         p.do('hot 16 4')
         self.wait_for('hot pages are on DRAM', lambda: self.moved(p) >= 3 * MIB)
         p.do('check', 'calm')
@@ -77,7 +78,6 @@ class MigrateTest(driven.DrivenCase):
         # Hot are 4 MiB: what has come up is that and not everything.
         self.assertLessEqual(m['up_bytes'], 12 * MIB)
         self.assertLessEqual(r['tiers']['dram']['peak'], 8 * MIB)
-        self.assertLessEqual(first, 8 * MIB)
 
     def test_mappings_too(self):
         p = self.moving(DRAM='8M', POLICY='first-fit')
