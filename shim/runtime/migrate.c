@@ -43,7 +43,7 @@ static struct {
     uint64_t block_ns; /* as measured */
     struct migrate_judge judge;
     uint64_t blocks; /* watched, at the last pass */
-    bool filled;     /* free DRAM, before it was known which pages are hot */
+    bool filled;     /* free DRAM, once */
     void (*on_pass)(const struct migrate_pass *);
     struct migrate_view view; /* under lock */
 } m;
@@ -192,7 +192,7 @@ static uint64_t dram_pages(const uint64_t on[HY_TIERS])
     return (uint64_t)HY_MAX((int64_t)on[HY_DRAM] + room, (int64_t)0);
 }
 
-/* Free DRAM serves nobody: what fits comes up, before a look and at the full rate, as soon as no
+/* Free DRAM serves nobody: what fits comes up, after the first look and at the full rate, as soon as no
  * more memory has come for an interval. Hot pages that are found later change places with it. */
 static bool fill_first(struct migrate_pass *pass)
 {
