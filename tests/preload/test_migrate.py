@@ -22,7 +22,13 @@ SETTINGS = {'INTERVAL': '20ms', 'MIGRATE': 'lazy', 'MIGRATE_CORE': '100',
 
 
 def fds(p):
-    return [os.readlink('/proc/%d/fd/%s' % (p.pid, fd)) for fd in os.listdir('/proc/%d/fd' % p.pid)]
+    files = []
+    for fd in os.listdir('/proc/%d/fd' % p.pid):
+        try:
+            files.append(os.readlink('/proc/%d/fd/%s' % (p.pid, fd)))
+        except FileNotFoundError:
+            pass    # closed since it was listed
+    return files
 
 
 def threads(p):
