@@ -52,13 +52,14 @@ int main(void)
     pthread_t th[3];
     for (uintptr_t i = 0; i < 3; i++)
         CHECK(pthread_create(&th[i], NULL, churn, (void *)i) == 0);
-    churn((void *)9);
+    do
+        churn((void *)9);
+    while (ticks <= 10); /* a busy computer delivers few of them in the time of one */
     for (int i = 0; i < 3; i++)
         CHECK(pthread_join(th[i], NULL) == 0);
     struct itimerval off = {{0, 0}, {0, 0}};
     setitimer(ITIMER_REAL, &off, NULL);
     setitimer(ITIMER_PROF, &off, NULL);
-    CHECK(ticks > 10);
     puts("ok");
     return 0;
 }
