@@ -12,13 +12,13 @@
 
 /* --- settings.c: environment and profile, read once in the constructor ------ */
 
-struct runtime_config {
+struct runtime_config { /* what every start touches comes first, in as few pages as it needs */
     struct hy_settings set;
-    struct profile profile; /* exe "" and n_sites 0 without one */
     bool have_profile;
-    char profile_file[HY_PATH_MAX];
     unsigned errors; /* configuration errors told */
-};
+    char profile_file[HY_PATH_MAX];
+    struct profile profile; /* exe "" and n_sites 0 without one */
+} __attribute__((aligned(4096)));
 extern struct runtime_config hy_config;
 /* Reads everything, tells what is wrong; true if any HYBRID_ variable is set. */
 bool settings_load(void);

@@ -49,7 +49,7 @@ static bool forked; /* the file is the parent's */
 
 bool record_wanted(void)
 {
-    return !forked && strcmp(hy_config.set.record, "0") != 0;
+    return strcmp(hy_config.set.record, "0") != 0 && !forked; /* `forked`'s page stays untouched */
 }
 
 bool record_wants_sites(void)

@@ -176,7 +176,8 @@ bool settings_load(void)
     if (!any)
         return false;
     env_each("HYBRID_", take_rest, NULL);
-    os_seccomp_trust((unsigned)hy_config.set.seccomp);
+    if (hy_config.set.seccomp > 0) /* a page less to touch at the start of every program */
+        os_seccomp_trust((unsigned)hy_config.set.seccomp);
     hy_config.errors += (unsigned)options_check(&hy_config.set, hint, NULL);
     return true;
 }
