@@ -64,6 +64,8 @@ uint64_t sample_ring_read(const struct sample_ring *r,
 #define NUMBER_CXL   9u
 #define NUMBER_RAM   13u
 #define NUMBER_PMEM  14u
+#define LEVEL_NA     1u
+#define LEVEL_HIT    2u
 #define LEVEL_MISS   4u /* not a hit there: on the way to it */
 #define KERNEL_HALF  ((uint64_t)1 << 63)
 
@@ -74,9 +76,18 @@ static bool from_memory(uint64_t source)
            number == NUMBER_RAM || number == NUMBER_PMEM;
 }
 
-enum sample_kind sample_kind_of(uint64_t address, uint64_t source, bool any)
+static bool is_missed_store(uint64_t source)
 {
-    if (address == 0 || address & KERNEL_HALF || (!any && !from_memory(source)))
+    uint64_t level = LEVEL(source);
+    return source & OP_STORE &&
+           (from_memory(source) || (level & (LEVEL_MISS | LEVEL_NA) && !(level & LEVEL_HIT)));
+}
+
+enum sample_kind sample_kind_of(uint64_t address, uint64_t source, enum sample_filter f)
+{
+    if (address == 0 || address & KERNEL_HALF ||
+        (f == SAMPLE_FROM_MEMORY && !from_memory(source)) ||
+        (f == SAMPLE_MISSED_STORES && !is_missed_store(source)))
         return SAMPLE_NONE;
     return source & OP_STORE ? SAMPLE_STORE : SAMPLE_READ;
 }

@@ -28,9 +28,14 @@ uint64_t sample_ring_read(const struct sample_ring *r,
 
 enum sample_kind { SAMPLE_NONE, SAMPLE_READ, SAMPLE_STORE };
 
-/* What a sample tells of. `any`: what is sampled are misses only; else those accesses count that
- * a memory answered, as far as the source tells. Addresses of the kernel tell nothing. */
-enum sample_kind sample_kind_of(uint64_t address, uint64_t source, bool any);
+enum sample_filter {
+    SAMPLE_ALL,           /* what is sampled are misses only */
+    SAMPLE_FROM_MEMORY,   /* accesses that a memory answered, as far as the source tells */
+    SAMPLE_MISSED_STORES, /* stores that missed all caches of which the source tells: L1 (Intel),
+                           * L1 and L2 (AMD); no processor tells who answered a store */
+};
+/* What a sample tells of. Addresses of the kernel tell nothing. */
+enum sample_kind sample_kind_of(uint64_t address, uint64_t source, enum sample_filter f);
 
 #define SAMPLE_RATE 2000u /* a second, of all threads: 0.4% of a core at 2 us each */
 

@@ -3,20 +3,7 @@
 #ifndef HYBRID_SERVICE_SAMPLER_LOADS_H
 #define HYBRID_SERVICE_SAMPLER_LOADS_H
 
-#include "decide/sample_ring.h"
-#include "sys/loads.h"
-
-/* One way to sample: a row of sampler_loads.def. */
-struct load_event {
-    struct os_load_event os;
-    bool any;      /* sample_kind_of */
-    uint32_t unit; /* sample_period */
-    uint64_t period;
-    const char *meaning;
-};
-
-/* Those that this machine's kernel tells of (root: "/sys" outside tests); how many. */
-unsigned load_events(const char *root, struct load_event *ret, unsigned cap);
+#include "service/sampler_rings.h"
 
 struct loads_view {
     const char *meaning; /* of the event in use; "" */

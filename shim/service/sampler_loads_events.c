@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Which events of this machine tell addresses of loads: sampler_loads.def and sysfs. */
+ * Which events of this machine tell addresses of loads and stores: sampler_loads.def and sysfs. */
 #include <stdio.h>
 #include <string.h>
 
 #include "decide/text.h"
-#include "service/sampler_loads.h"
+#include "service/sampler_rings.h"
 
 static const struct row {
+    bool stores;
     const char *pmu, *file, *text;
     struct load_event e;
 } table[] = {
-#define HY_LOADS(pmu, file, text, name, config, config1, config2, precise, user_only, any, unit,   \
-                 period, meaning)                                                                  \
-    {pmu,                                                                                          \
+#define ROW(stores, pmu, file, text, config, config1, config2, precise, user_only, filter, unit,   \
+            period, meaning)                                                                       \
+    {stores,                                                                                       \
+     pmu,                                                                                          \
      file,                                                                                         \
      text,                                                                                         \
-     {{0, config, config1, config2, precise, user_only}, any, unit, period, meaning}},
+     {{0, config, config1, config2, precise, user_only}, SAMPLE_##filter, unit, period, meaning}},
+#define HY_LOADS(pmu, file, text, name, ...)  ROW(false, pmu, file, text, __VA_ARGS__)
+#define HY_STORES(pmu, file, text, name, ...) ROW(true, pmu, file, text, __VA_ARGS__)
 #include "service/sampler_loads.def"
+#undef HY_STORES
 #undef HY_LOADS
 };
 
@@ -32,14 +37,14 @@ static bool read_file(const char *root, const char *pmu, const char *file, char 
     return true;
 }
 
-unsigned load_events(const char *root, struct load_event *ret, unsigned cap)
+static unsigned events(bool stores, const char *root, struct load_event *ret, unsigned cap)
 {
     unsigned n = 0;
     for (size_t i = 0; i < HY_ARRAY_SIZE(table) && n < cap; i++) {
         const struct row *r = &table[i];
         char text[128];
         uint64_t type;
-        if (!read_file(root, r->pmu, r->file, text, sizeof(text)) ||
+        if (r->stores != stores || !read_file(root, r->pmu, r->file, text, sizeof(text)) ||
             (r->text[0] && strcmp(text, r->text) != 0) ||
             !read_file(root, r->pmu, "type", text, sizeof(text)))
             continue;
@@ -51,4 +56,14 @@ unsigned load_events(const char *root, struct load_event *ret, unsigned cap)
         ret[n++].os.type = (uint32_t)type;
     }
     return n;
+}
+
+unsigned load_events(const char *root, struct load_event *ret, unsigned cap)
+{
+    return events(false, root, ret, cap);
+}
+
+unsigned store_events(const char *root, struct load_event *ret, unsigned cap)
+{
+    return events(true, root, ret, cap);
 }

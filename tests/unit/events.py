@@ -53,7 +53,7 @@ def wrong_codes(path):
     """Rows of the table of load samples whose names mean something else, or nothing."""
     with open(path, encoding='ascii') as f:
         text = re.sub(r'"\s+"', '', f.read())
-    rows = re.findall(r'HY_LOADS\("cpu\w*",\s*"[^"]*",\s*"[^"]*",\s*"([^"]+)",\s*(\w+),\s*(\w+)', text)
+    rows = re.findall(r'HY_(?:LOADS|STORES)\("cpu\w*",\s*"[^"]*",\s*"[^"]*",\s*"([^"]+)",\s*(\w+),\s*(\w+)', text)
     wrong = [] if rows else ['no rows']
     for names, config, config1 in rows:
         seen = 0
@@ -66,7 +66,7 @@ def wrong_codes(path):
                 seen += 1
         if not seen:
             wrong.append('%s: nowhere' % names)
-    print('%d rows of load samples, %d wrong' % (len(rows), len(wrong)))
+    print('%d rows of samples, %d wrong' % (len(rows), len(wrong)))
     return wrong
 
 

@@ -132,7 +132,7 @@ static const struct sampler_source writes = {
 static const struct sampler_source second = {
     .name = "second", .reads = true, .open = fine, .close = nothing};
 static const struct load_event event = {
-    .any = true, .unit = 1, .period = 50021, .meaning = "of the test"};
+    .filter = SAMPLE_ALL, .unit = 1, .period = 50021, .meaning = "of the test"};
 static const struct sampler_source *const list[] = {&writes, &sampler_loads, &second, NULL};
 
 static void begin(void)

@@ -32,7 +32,7 @@
 
 static const struct os_load_event faults = FAULTS;
 static const struct load_event fault_event = {
-    .os = FAULTS, .any = true, .unit = 0, .period = 1, .meaning = "page faults"};
+    .os = FAULTS, .filter = SAMPLE_ALL, .unit = 0, .period = 1, .meaning = "page faults"};
 
 /* --- a thread that touches pages when it is told to ------------------------------------ */
 
@@ -259,19 +259,24 @@ static void the_machines_events(void **state)
     assert_int_equal(load_events(dir, e, 8), 1);
     assert_int_equal(e[0].os.config, 0x1cd);
     assert_int_equal(e[0].os.config1, 64);
+    assert_int_equal(store_events(dir, e, 8), 0); /* its precise stores need one certain counter */
     /* Haswell to Ice Lake. */
     tree_put(dir, PMU "cpu/events/mem-stores", "event=0xd0,umask=0x82\n");
     assert_int_equal(load_events(dir, e, 8), 2);
     assert_int_equal(e[0].os.type, 4);
     assert_int_equal(e[0].os.config, 0x20d1);
     assert_int_equal(e[0].os.precise, 2);
-    assert_true(e[0].os.user_only && e[0].any);
+    assert_true(e[0].os.user_only && e[0].filter == SAMPLE_ALL);
+    assert_int_equal(store_events(dir, e, 8), 1);
+    assert_int_equal(e[0].os.config, 0x82d0);
+    assert_true(e[0].os.user_only && e[0].filter == SAMPLE_MISSED_STORES);
     /* Sapphire Rapids. */
     tree_put(dir, PMU "cpu/events/mem-stores", "event=0xcd,umask=0x2\n");
     tree_put(dir, PMU "cpu/events/mem-loads-aux", "event=0x03,umask=0x82\n");
     assert_int_equal(load_events(dir, e, 8), 2);
     assert_int_equal(e[0].os.config, 0x20d1);
     assert_int_equal(load_events(dir, e, 1), 1);
+    assert_int_equal(store_events(dir, e, 8), 1);
     tree_remove(dir);
     make_dir(dir, sizeof(dir));
     tree_put(dir, PMU "cpu_core/type", "4\n");
@@ -288,10 +293,11 @@ static void the_machines_events(void **state)
     assert_int_equal(load_events(dir, e, 8), 4);
     for (unsigned i = 0; i < 4; i++) {
         assert_int_equal(e[i].os.type, 11);
-        assert_false(e[i].any);
+        assert_int_equal(e[i].filter, SAMPLE_FROM_MEMORY);
         assert_int_equal(e[i].os.user_only, i < 2);
         assert_int_equal(e[i].period % e[i].unit, 0);
     }
+    assert_int_equal(store_events(dir, e, 8), 0); /* the same samples tell of both */
     tree_put(dir, PMU "ibs_op/type", "nonsense\n");
     assert_int_equal(load_events(dir, e, 8), 0);
     tree_remove(dir);

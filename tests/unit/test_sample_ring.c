@@ -182,7 +182,7 @@ static void what_samples_tell(void **state)
     const uint64_t at = 0x7f0000001008;
     const struct {
         uint64_t source;
-        enum sample_kind kind, any;
+        enum sample_kind kind, any, stored;
     } table[] = {
         {source(load, hit | PERF_MEM_LVL_L1, 1), SAMPLE_NONE, SAMPLE_READ},
         {source(load, hit | PERF_MEM_LVL_L3, 3), SAMPLE_NONE, SAMPLE_READ},
@@ -193,16 +193,26 @@ static void what_samples_tell(void **state)
         {source(load, 0, PERF_MEM_LVLNUM_PMEM), SAMPLE_READ, SAMPLE_READ},
         {source(load, 0, 9 /* CXL */), SAMPLE_READ, SAMPLE_READ},
         {source(load, 0, PERF_MEM_LVLNUM_ANY_CACHE), SAMPLE_NONE, SAMPLE_READ},
-        {source(store, hit | PERF_MEM_LVL_LOC_RAM, 15), SAMPLE_STORE, SAMPLE_STORE},
+        {source(store, hit | PERF_MEM_LVL_LOC_RAM, 15), SAMPLE_STORE, SAMPLE_STORE, SAMPLE_STORE},
+        /* Intel tells of L1 alone; AMD of L1 and L2, and nothing of who answered. */
+        {source(store, hit | PERF_MEM_LVL_L1, 15), SAMPLE_NONE, SAMPLE_STORE, SAMPLE_NONE},
+        {source(store, PERF_MEM_LVL_MISS | PERF_MEM_LVL_L1, 15), SAMPLE_NONE, SAMPLE_STORE,
+         SAMPLE_STORE},
+        {source(store, hit | PERF_MEM_LVL_L2, 2), SAMPLE_NONE, SAMPLE_STORE, SAMPLE_NONE},
+        {source(store, hit | PERF_MEM_LVL_LFB, 12), SAMPLE_NONE, SAMPLE_STORE, SAMPLE_NONE},
+        {source(store, PERF_MEM_LVL_NA, 15), SAMPLE_NONE, SAMPLE_STORE, SAMPLE_STORE},
+        {source(store, 0, 0), SAMPLE_NONE, SAMPLE_STORE, SAMPLE_NONE},
         {source(PERF_MEM_OP_NA, PERF_MEM_LVL_NA, 15), SAMPLE_NONE, SAMPLE_READ},
         {0, SAMPLE_NONE, SAMPLE_READ},
     };
     (void)state;
     for (unsigned i = 0; i < HY_ARRAY_SIZE(table); i++) {
-        assert_int_equal(sample_kind_of(at, table[i].source, false), table[i].kind);
-        assert_int_equal(sample_kind_of(at, table[i].source, true), table[i].any);
-        assert_int_equal(sample_kind_of(0, table[i].source, true), SAMPLE_NONE);
-        assert_int_equal(sample_kind_of(0xffff888000000000, table[i].source, true), SAMPLE_NONE);
+        const uint64_t s = table[i].source;
+        assert_int_equal(sample_kind_of(at, s, SAMPLE_FROM_MEMORY), table[i].kind);
+        assert_int_equal(sample_kind_of(at, s, SAMPLE_ALL), table[i].any);
+        assert_int_equal(sample_kind_of(at, s, SAMPLE_MISSED_STORES), table[i].stored);
+        assert_int_equal(sample_kind_of(0, s, SAMPLE_ALL), SAMPLE_NONE);
+        assert_int_equal(sample_kind_of(0xffff888000000000, s, SAMPLE_ALL), SAMPLE_NONE);
     }
 }
 
