@@ -49,13 +49,14 @@ struct profile_source {
     char figures[PROFILE_TEXT_CAP];   /* name of the machine figures */
     uint64_t dram_bytes, pm_bytes;    /* capacities */
     uint32_t cpus;
-    uint32_t runs;            /* that were merged; 0 as 1 */
-    uint64_t windows, ms;     /* of counts, and their length in all */
-    double confidence;        /* of the class */
-    uint64_t reads, writes;   /* lines of the whole run, by the counters */
-    uint64_t samples, period; /* of accesses, for reads and writes of sites */
-    double known;             /* percent of the sampled lines that belong to a site, */
-    double mapped;            /* and to mappings of the program's own, which have none */
+    uint32_t runs;                   /* that were merged; 0 as 1 */
+    uint64_t windows, ms;            /* of counts, and their length in all */
+    double confidence;               /* of the class */
+    uint64_t reads, writes;          /* lines of the whole run, by the counters */
+    char accesses[PROFILE_TEXT_CAP]; /* what told of accesses, for reads and writes of sites */
+    uint64_t samples, period;        /* of them; how many lines each stands for */
+    double known;                    /* percent of the sampled lines that belong to a site, */
+    double mapped;                   /* and to mappings of the program's own, which have none */
 };
 
 struct profile {

@@ -237,14 +237,15 @@ static const struct fact machine_facts[] = {
     FACT(FACT_SIZE, source.pm_bytes), FACT(FACT_COUNT32, source.cpus)};
 #define RECORDED_KEYS                                                                              \
     "libhybrid|method|runs|windows|milliseconds|confidence|reads|writes|samples|period|known|"     \
-    "mapped"
+    "mapped|accesses"
 static const struct fact recorded_facts[] = {
     FACT(FACT_TEXT, source.libhybrid), FACT(FACT_TEXT, source.method),
     FACT(FACT_COUNT32, source.runs),   FACT(FACT_COUNT, source.windows),
     FACT(FACT_COUNT, source.ms),       FACT(FACT_SHARE, source.confidence),
     FACT(FACT_COUNT, source.reads),    FACT(FACT_COUNT, source.writes),
     FACT(FACT_COUNT, source.samples),  FACT(FACT_COUNT, source.period),
-    FACT(FACT_DECIMAL, source.known),  FACT(FACT_DECIMAL, source.mapped)};
+    FACT(FACT_DECIMAL, source.known),  FACT(FACT_DECIMAL, source.mapped),
+    FACT(FACT_TEXT, source.accesses)};
 
 #define MOST_DECIMAL 1e6
 

@@ -114,6 +114,8 @@ static void add_source(struct profile_merge *m, const struct profile *p, const s
 
     take_text(t, "[machine] figures", to->figures, sizeof(to->figures), from->figures);
     take_text(t, "[recorded] method", to->method, sizeof(to->method), from->method);
+    if (to->accesses[0] == '\0')
+        memcpy(to->accesses, from->accesses, sizeof(to->accesses));
     if (to->libhybrid[0] == '\0')
         memcpy(to->libhybrid, from->libhybrid, sizeof(to->libhybrid));
     to->dram_bytes = to->dram_bytes ? to->dram_bytes : from->dram_bytes;

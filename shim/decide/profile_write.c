@@ -158,6 +158,7 @@ static void write_source(struct out *o, const struct profile *p)
     add_decimal(o, "confidence", s->confidence, 0.001);
     add_count(o, "reads", s->reads);
     add_count(o, "writes", s->writes);
+    add_text(o, "accesses", s->accesses);
     add_count(o, "samples", s->samples);
     add_count(o, "period", s->period);
     if (s->samples > 0) {

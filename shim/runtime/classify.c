@@ -16,6 +16,7 @@
 #include "runtime/observe.h"
 #include "runtime/threadsearch.h"
 #include "runtime/trace.h"
+#include "service/sampler_rings.h"
 #include "sys/emulator.h"
 #include "sys/log.h"
 #include "sys/os.h"
@@ -54,6 +55,13 @@ static bool needed(void)
             strcmp(hy_config.set.counters, "off") != 0);
 }
 
+/* For recorded accesses, or for pages that are read. */
+static bool loads_are_sampled(void)
+{
+    return !emulator_open() && (record_wants_sites() || migrate_wants_counters()) &&
+           load_rings_take_counter();
+}
+
 static void begin(void)
 {
     const struct hy_settings *s = &hy_config.set;
@@ -64,6 +72,7 @@ static void begin(void)
         return;
     cl.figures = *figures_here();
     classifier_init(&cl.classifier, &rules);
+    counters_spare(loads_are_sampled());
     if (counters_open(s->counters, tell, NULL) < 0)
         return;
     counters_describe(&cl.counters);

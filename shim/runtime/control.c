@@ -94,6 +94,7 @@ static bool sleep_a_tick(void)
         else
             os_sleep_ns(part);
         left -= HY_MIN(left, part);
+        record_tick();
         classify_tick();
         trace_tick();
         while (os_main_ended()) {
@@ -118,8 +119,10 @@ static void *control_main(void *unused)
         engage_now();
         __atomic_store_n(&loading, 0, __ATOMIC_SEQ_CST);
     }
-    if (record_wanted()) /* from the first moment on, not after a window */
+    if (record_wanted()) { /* from the first moment on, not after a window */
+        record_tick();
         classify_tick();
+    }
     while (runtime_state() == HY_STEERING && sleep_a_tick())
         tick();
     emulator_let_go();

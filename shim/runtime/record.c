@@ -15,6 +15,7 @@
 #include "decide/run_facts.h"
 #include "decide/text.h"
 #include "runtime/internal.h"
+#include "runtime/record_access.h"
 #include "service/sites.h"
 #include "sys/log.h"
 #include "sys/modules.h"
@@ -34,7 +35,7 @@ static struct {
     char *text;
     size_t len;
     /* A profile. */
-    bool prepared;
+    bool prepared, accesses;
     const struct machine_figures *figures;
     struct class_rules rules;
     struct run_facts facts;
@@ -260,6 +261,7 @@ void record_prepare(void)
     find_path();
     rec.prepared = true;
     int e = record_access_open();
+    rec.accesses = e == 0;
     if (e)
         log_info("recording: reads and writes of call sites are not known (%s)",
                  e == -ENODEV ? "nothing samples accesses here" : os_error_name(e));
@@ -349,6 +351,31 @@ void record_window(const struct window *w, const struct classification *now)
     if (!rec.ended && more && rec.windows >= FIRST_WRITE && (rec.windows & (rec.windows - 1)) == 0)
         write_now();
     pthread_mutex_unlock(&lock);
+}
+
+void record_tick(void)
+{
+    if (!rec.prepared || !rec.accesses)
+        return;
+    pthread_mutex_lock(&lock);
+    if (!rec.ended)
+        record_access_tick();
+    pthread_mutex_unlock(&lock);
+}
+
+void record_get(struct record_view *ret)
+{
+    memset(ret, 0, sizeof(*ret));
+    ret->windows = rec.windows;
+    ret->sites = rec.prepared;
+    if (!rec.prepared)
+        return;
+    if (!rec.accesses)
+        (void)snprintf(ret->accesses, sizeof(ret->accesses), "nothing samples accesses here");
+    else if (pthread_mutex_trylock(&lock) == 0) {
+        ret->samples = record_access_describe(false, ret->accesses, sizeof(ret->accesses));
+        pthread_mutex_unlock(&lock);
+    }
 }
 
 /* In a signal handler this thread may have the lock. */

@@ -26,16 +26,19 @@ void record_before_unmap(void);
 /* `now`: the class after this window. */
 void record_window(const struct window *w, const struct classification *now);
 uint32_t record_windows(void);
+/* By the control thread, at each of its turns: accesses are sampled. */
+void record_tick(void);
 /* At the end of the program, by any thread. */
 void record_finish(void);
 void record_child(void);
 
-/* record_access.c: lines read and dirtied by call site. Under the lock of record.c. */
-int record_access_open(void);
-void record_access_drain(void);
-void record_access_child(void);
-/* Sets reads and writes of the sites, of which the first belongs to site 1 and so on, and
- * the samples' part of *ret. */
-void record_access_get(struct profile_site *sites, unsigned n, struct profile_source *ret);
+/* For the report. */
+struct record_view {
+    uint32_t windows;
+    bool sites;                      /* to a profile */
+    uint64_t samples;                /* of accesses, */
+    char accesses[PROFILE_TEXT_CAP]; /* by what; where there are none, why; empty */
+};
+void record_get(struct record_view *ret);
 
 #endif

@@ -6,9 +6,12 @@
  * that size class as those that fell on their sampled blocks are: these are drawn by bytes,
  * so each stands for as many others. A few samples more, by live bytes, keep sites of which
  * nothing was seen yet from getting none. Sums stay what they were. */
+#include "runtime/record_access.h"
+
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "runtime/record.h"
 #include "service/heap/heap.h"
 #include "service/maps.h"
 #include "service/sites.h"
@@ -19,33 +22,35 @@
 #define RING_BYTES ((size_t)4 << 20)
 #define PAIRS      8192u /* sites and classes of sampled blocks; a power of two */
 #define BY_BYTES   4.0   /* samples shared out by live bytes */
-
-enum { READ, WRITTEN, KINDS };
+#define KINDS      ACCESS_KINDS
 
 struct pair {
     uint32_t key; /* site << 8 | class, + 1; 0: free */
-    uint32_t hits[KINDS];
+    double lines[KINDS];
     uint64_t live;
 };
 
-/* All counts are halves of samples: one of a line that was read and dirtied is half of each. */
+/* Lines that the samples stand for. */
 struct access_table {
-    uint64_t site[SITE_MAX][KINDS];
-    uint64_t small[SIZECLASS_COUNT][KINDS]; /* in spans */
-    uint64_t mapped[KINDS];                 /* mappings of no known site */
-    uint64_t elsewhere[KINDS];              /* anything else, and blocks of no known site */
+    double site[SITE_MAX][KINDS];
+    double small[SIZECLASS_COUNT][KINDS]; /* in spans */
+    double mapped[KINDS];                 /* mappings of no known site */
+    double elsewhere[KINDS];              /* anything else, and blocks of no known site */
+    double all[KINDS], samples_of[KINDS]; /* a sample of both is half of each */
     uint64_t samples;
     struct pair pair[PAIRS];
 };
 
 static struct access_table *t;
+static bool by_loads; /* samples of the processor, not of the emulated machine */
 
 int record_access_open(void)
 {
     void *m;
     int e = emulator_tap_open(PERIOD, RING_BYTES);
 
-    if (e)
+    by_loads = e == -ENODEV && record_loads_possible();
+    if (e && !by_loads)
         return e;
     e = os_map_anon(sizeof(*t), &m);
     if (e) {
@@ -60,6 +65,7 @@ int record_access_open(void)
 void record_access_child(void)
 {
     t = NULL;
+    record_loads_child();
 }
 
 /* NULL: no room. */
@@ -77,10 +83,9 @@ static struct pair *pair_of(uint16_t site, unsigned cls)
     return NULL;
 }
 
-static void take(uintptr_t address, bool read, bool dirtied)
+static void take(uintptr_t address, const double lines[KINDS])
 {
-    const unsigned half[KINDS] = {read ? 2u - dirtied : 0, dirtied ? 2u - read : 0};
-    uint64_t *to = t->elsewhere;
+    double *to = t->elsewhere;
     struct heap_place place;
     enum hy_tier tier;
     site_id site = 0;
@@ -95,19 +100,40 @@ static void take(uintptr_t address, bool read, bool dirtied)
         if (place.what == HEAP_IS_RUN && place.site > 0 && place.cls < SIZECLASS_COUNT) {
             struct pair *p = pair_of(place.site, place.cls);
             for (int k = 0; p && k < KINDS; k++)
-                p->hits[k] += half[k];
+                p->lines[k] += lines[k];
         }
     } else if (maps_find((const void *)address, &tier, &site)) {
         to = site > 0 && site < SITE_MAX ? t->site[site] : t->mapped;
     }
-    for (int k = 0; k < KINDS; k++)
-        to[k] += half[k];
+    for (int k = 0; k < KINDS; k++) {
+        to[k] += lines[k];
+        t->all[k] += lines[k];
+        t->samples_of[k] += lines[k] / (lines[ACCESS_READ] + lines[ACCESS_WRITTEN]);
+    }
+}
+
+static void take_emulated(uintptr_t address, bool read, bool dirtied)
+{
+    double half = (double)emulator_tap_period() / 2;
+
+    if (!read && !dirtied)
+        return;
+    take(address, (const double[KINDS]){[ACCESS_READ] = read ? (2 - dirtied) * half : 0,
+                                        [ACCESS_WRITTEN] = dirtied ? (2 - read) * half : 0});
 }
 
 void record_access_drain(void)
 {
-    if (t)
-        (void)emulator_tap_drain(take);
+    if (t && by_loads)
+        record_loads_drain(take);
+    else if (t)
+        (void)emulator_tap_drain(take_emulated);
+}
+
+void record_access_tick(void)
+{
+    if (t && by_loads)
+        record_loads_tick(take);
 }
 
 static void note_live(uint16_t site, unsigned cls, size_t size)
@@ -119,14 +145,16 @@ static void note_live(uint16_t site, unsigned cls, size_t size)
 }
 
 struct class_sums {
-    double hits[KINDS], live;
+    double lines[KINDS], live;
 };
 
-/* Shares out what fell on small blocks. Returns the halves that found a site. */
-static double share_out(double (*got)[KINDS], const struct class_sums *sums)
+/* Shares out what fell on small blocks, and adds up what found a site. */
+static void share_out(double (*got)[KINDS], const struct class_sums *sums, double known[KINDS])
 {
-    double found = 0;
+    double by_bytes[KINDS];
 
+    for (int k = 0; k < KINDS; k++)
+        by_bytes[k] = t->all[k] > 0 ? BY_BYTES * t->all[k] / t->samples_of[k] : 0;
     for (unsigned i = 0; i < PAIRS; i++) {
         const struct pair *p = &t->pair[i];
         unsigned site = (p->key - 1) >> 8, cls = (p->key - 1) & 255;
@@ -134,27 +162,19 @@ static double share_out(double (*got)[KINDS], const struct class_sums *sums)
             continue;
         const struct class_sums *c = &sums[cls];
         for (int k = 0; k < KINDS; k++) {
-            double by_bytes = c->live > 0 ? 2 * BY_BYTES : 0, all = c->hits[k] + by_bytes;
+            double live = c->live > 0 ? by_bytes[k] : 0, all = c->lines[k] + live;
             if (all <= 0)
                 continue;
             double share =
-                (p->hits[k] + (c->live > 0 ? by_bytes * (double)p->live / c->live : 0)) / all;
-            got[site][k] += share * (double)t->small[cls][k];
-            found += share * (double)t->small[cls][k];
+                (p->lines[k] + (c->live > 0 ? live * (double)p->live / c->live : 0)) / all;
+            got[site][k] += share * t->small[cls][k];
+            known[k] += share * t->small[cls][k];
         }
     }
-    return found;
 }
 
-void record_access_get(struct profile_site *sites, unsigned n, struct profile_source *ret)
+static void sum_classes(struct class_sums sums[SIZECLASS_COUNT])
 {
-    static double got[SITE_MAX][KINDS];
-    struct class_sums sums[SIZECLASS_COUNT] = {0};
-    double all = 0, known = 0, mapped = 0;
-
-    if (!t || t->samples == 0)
-        return;
-    memset(got, 0, sizeof(got));
     /* Over time: each look adds what lives then. */
     heap_each_sampled(note_live);
     for (unsigned i = 0; i < PAIRS; i++) {
@@ -164,28 +184,71 @@ void record_access_get(struct profile_site *sites, unsigned n, struct profile_so
             continue;
         c->live += (double)p->live;
         for (int k = 0; k < KINDS; k++)
-            c->hits[k] += p->hits[k];
+            c->lines[k] += p->lines[k];
     }
-    for (int k = 0; k < KINDS; k++) {
-        for (unsigned c = 0; c < SIZECLASS_COUNT; c++)
-            all += (double)t->small[c][k];
-        for (unsigned s = 1; s < SITE_MAX; s++) {
-            got[s][k] = (double)t->site[s][k];
-            known += got[s][k];
-        }
-        mapped += (double)t->mapped[k];
-        all += (double)t->elsewhere[k] + (double)t->mapped[k];
-    }
-    all += known;
-    known += share_out(got, sums);
-    ret->period = emulator_tap_period();
+}
+
+static void find_scale(const struct profile_source *src, struct access_scale *ret)
+{
+    struct access_sums s = {.lines = {t->all[ACCESS_READ], t->all[ACCESS_WRITTEN]},
+                            .counted = {(double)src->reads, (double)src->writes}};
+
+    if (by_loads)
+        record_loads_sums(&s);
+    else
+        s.lost = (double)emulator_tap_lost() / (double)t->samples;
+    access_scale_make(&s, ret);
+}
+
+/* Of all lines. */
+static double percent(const struct access_scale *scale, const double part[KINDS])
+{
+    double write = scale->fetched + scale->written;
+    double all = t->all[ACCESS_READ] * scale->read + t->all[ACCESS_WRITTEN] * write;
+
+    return all > 0 ? 100 * (part[ACCESS_READ] * scale->read + part[ACCESS_WRITTEN] * write) / all
+                   : 0;
+}
+
+uint64_t record_access_describe(bool scaled, char *buf, size_t cap)
+{
+    buf[0] = '\0';
+    if (t && by_loads)
+        record_loads_describe(scaled, buf, cap);
+    else if (t)
+        (void)snprintf(buf, cap, "the emulated machine");
+    return t ? t->samples : 0;
+}
+
+void record_access_get(struct profile_site *sites, unsigned n, struct profile_source *ret)
+{
+    static double got[SITE_MAX][KINDS];
+    struct class_sums sums[SIZECLASS_COUNT] = {0};
+    struct access_scale scale;
+    double known[KINDS] = {0};
+
+    if (!t || t->samples == 0)
+        return;
+    sum_classes(sums);
+    find_scale(ret, &scale);
+    memcpy(got, t->site, sizeof(got));
+    for (unsigned s = 0; s < SITE_MAX; s++)
+        for (int k = 0; k < KINDS; k++)
+            known[k] += got[s][k];
+    share_out(got, sums, known);
     ret->samples = t->samples;
-    ret->known = all > 0 ? 100 * known / all : 0;
-    ret->mapped = all > 0 ? 100 * mapped / all : 0;
-    double lost = (double)emulator_tap_lost() / (double)t->samples;
-    double lines = (double)ret->period / 2 * (1 + lost);
+    ret->known = HY_MIN(percent(&scale, known), 100.0);
+    ret->mapped = percent(&scale, t->mapped);
+    ret->period = emulator_tap_period();
+    if (by_loads) /* it changes with the rate: what a sample stands for, on average */
+        ret->period =
+            (uint64_t)((t->all[ACCESS_READ] * scale.read + t->all[ACCESS_WRITTEN] * scale.written) /
+                           (double)t->samples +
+                       0.5);
+    (void)record_access_describe(scale.counted, ret->accesses, sizeof(ret->accesses));
     for (unsigned s = 0; s < n && s + 1 < SITE_MAX; s++) {
-        sites[s].reads = (uint64_t)(got[s + 1][READ] * lines + 0.5);
-        sites[s].writes = (uint64_t)(got[s + 1][WRITTEN] * lines + 0.5);
+        double read = got[s + 1][ACCESS_READ], written = got[s + 1][ACCESS_WRITTEN];
+        sites[s].reads = (uint64_t)(read * scale.read + written * scale.fetched + 0.5);
+        sites[s].writes = (uint64_t)(written * scale.written + 0.5);
     }
 }

@@ -40,6 +40,7 @@ static void collect(struct report *r)
     threadsearch_get(&r->search);
     planned_get(&r->plan);
     classify_get(&r->now.classify);
+    record_get(&r->record);
     if (r->state != HY_STEERING)
         return;
     maps_measure(SIZE_MAX);

@@ -129,6 +129,14 @@ static void json_plan(const struct planned_view *v, struct textbuf *o)
                 v->plans, (unsigned)(v->scale * 1000), (unsigned)(v->slowdown * 1000));
 }
 
+static void json_record(const struct record_view *v, struct textbuf *o)
+{
+    textbuf_add(o, "  \"record\": {\"windows\": %u, \"samples\": %" PRIu64, v->windows, v->samples);
+    json_text(o, "accesses_by", v->samples ? v->accesses : "");
+    json_text(o, "why", v->samples ? "" : v->accesses);
+    textbuf_add(o, "},\n");
+}
+
 static void json_threads(const struct threadcap_view *t, const struct threadsearch_view *s,
                          struct textbuf *o)
 {
@@ -183,6 +191,7 @@ void report_json(const struct report *r, struct textbuf *o)
                 ", \"asked\": %" PRIu64 "},\n",
                 v->dram_shared, v->in_registry ? v->claimed : 0, v->wish, v->asked);
     json_migration(&r->now.migrate, o);
+    json_record(&r->record, o);
     json_threads(&r->now.threads, &r->search, o);
     textbuf_add(o,
                 "  \"forced_dram_bytes\": %" PRIu64 ",\n  \"file_private_bytes\": %" PRIu64 ",\n",

@@ -7,6 +7,7 @@
 #include "decide/textbuf.h"
 #include "runtime/observe.h"
 #include "runtime/planned.h"
+#include "runtime/record.h"
 #include "runtime/threadsearch.h"
 #include "service/sites.h"
 
@@ -39,6 +40,7 @@ struct report {
     struct observed now;
     struct threadsearch_view search;
     struct planned_view plan;
+    struct record_view record;
     uint64_t rss, file_private;
 };
 

@@ -109,6 +109,18 @@ static void text_gain(const struct tally *a, struct textbuf *o)
                 seconds(a->dram_ns, dram), seconds(a->placed_ns, placed), seconds(a->pm_ns, pm));
 }
 
+static void text_record(const struct record_view *v, struct textbuf *o)
+{
+    if (v->windows)
+        textbuf_add(o, "  recorded: %u windows\n", v->windows);
+    if (v->samples)
+        textbuf_add(o, "  accesses of call sites by %s: %" PRIu64 " samples\n", v->accesses,
+                    v->samples);
+    else if (v->sites)
+        textbuf_add(o, "  accesses of call sites are not known%s%s%s\n", v->accesses[0] ? " (" : "",
+                    v->accesses, v->accesses[0] ? ")" : "");
+}
+
 static void text_migration(const struct migrate_view *m, struct textbuf *o)
 {
     char up[16], down[16];
@@ -159,6 +171,7 @@ void report_text(const struct report *r, struct textbuf *o)
                     human(r->now.policy.asked, c));
     text_plan(&r->plan, o);
     text_gain(&r->now.classify.tally, o);
+    text_record(&r->record, o);
     text_migration(&r->now.migrate, o);
     text_threads(&r->now.threads, &r->search, o);
     if (r->now.policy.forced_bytes)

@@ -27,10 +27,16 @@ static struct {
     struct recording recording;
 } now;
 static const char *papi_name;
+static unsigned spare;
 
 void counters_use_papi(const char *soname)
 {
     papi_name = soname;
+}
+
+void counters_spare(bool one)
+{
+    spare = one;
 }
 
 static void __attribute__((format(printf, 1, 2))) why_not(const char *fmt, ...)
@@ -56,7 +62,7 @@ static int open_software(void)
         why_not("no emulated machine");
         return -ENODEV;
     }
-    r = papi_begin(papi_name, PAPI_SET_SOFTWARE, why, sizeof(why));
+    r = papi_begin(papi_name, PAPI_SET_SOFTWARE, 0, why, sizeof(why));
     if (r != 0) {
         why_not("%s", why);
         return r;
@@ -84,7 +90,7 @@ static int open_hardware(bool asked_for)
     /* 3 and 4 are Debian's and others': nothing without privilege. Asking does no harm, but
      * is known to fail. */
     (void)os_perf_paranoid(&paranoid);
-    r = papi_begin(papi_name, PAPI_SET_HARDWARE, why, sizeof(why));
+    r = papi_begin(papi_name, PAPI_SET_HARDWARE, spare, why, sizeof(why));
     if (r != 0) {
         if (paranoid > 2)
             why_not("%s (kernel.perf_event_paranoid is %d)", why, paranoid);
@@ -94,8 +100,9 @@ static int open_hardware(bool asked_for)
     }
     now.info.source = COUNTERS_HARDWARE;
     (void)snprintf(now.info.what, sizeof(now.info.what),
-                   "hardware events (PAPI): %u, from %u threads on%s", papi_events(),
-                   papi_threads(), papi_counted_pct() < 100 ? ", in turns" : "");
+                   "hardware events (PAPI): %u, from %u threads on%s%s", papi_events(),
+                   papi_threads(), papi_counted_pct() < 100 ? ", in turns" : "",
+                   papi_spares() ? "; one is left out for samples of loads" : "");
     return 0;
 }
 

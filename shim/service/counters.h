@@ -32,6 +32,9 @@ struct counters_info {
  * back to the kernel's hints, and counters_describe says why. -EINVAL: a recording that is
  * none, with a message; then nothing is open. */
 int counters_open(const char *spec, hy_diag_fn diag, void *ctx);
+/* From the next opening on: load samples want one of the processor's counters. An event that can be
+ * done without is left out where there is none to spare. */
+void counters_spare(bool one);
 /* Counts since the last window, or the opening. -ENODATA: nothing (more) to be had. */
 int counters_window(struct window *ret);
 void counters_close(void);

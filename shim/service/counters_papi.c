@@ -19,6 +19,7 @@
 #define PAPI_TO_ALL   1
 #define CPU_COMPONENT 0
 #define MAX_THREADS   256u
+#define FEW_COUNTERS  4u /* of a thread: Intel with hyperthreads before Ice Lake */
 
 struct papi_inherit {
     int set, inherit;
@@ -68,7 +69,7 @@ static struct {
     enum papi_count count[PAPI_COUNT_COUNT];
     const char *name[PAPI_COUNT_COUNT];
     int set[MAX_THREADS];
-    bool multiplex;
+    bool multiplex, spares;
 } open_now;
 
 /* --- loading ------------------------------------------------------------------- */
@@ -163,6 +164,35 @@ static void choose_events(enum papi_set set)
     }
 }
 
+/* Counters that the events need. Instructions and cycles have some of their own, but the kernel's
+ * watchdog takes that of cycles. */
+static unsigned counters_needed(void)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < open_now.n_events; i++)
+        n += open_now.count[i] == PAPI_COUNT_CYCLES ? os_nmi_watchdog()
+                                                    : open_now.count[i] != PAPI_COUNT_INSTRUCTIONS;
+    return n;
+}
+
+/* What is foreseen is told by how little a miss is waited for, too, though not as well. It is left
+ * out where that is enough, and only then. PAPI's number of counters knows nothing of hyperthreads.
+ */
+static void spare_counters(unsigned others)
+{
+    unsigned need = counters_needed() + others, there = os_pmu_counters(), kept = 0;
+    open_now.spares = false;
+    if (others == 0 || need != (there ? there : FEW_COUNTERS) + 1)
+        return;
+    for (unsigned i = 0; i < open_now.n_events; i++)
+        if (open_now.count[i] != PAPI_COUNT_FORESEEN) {
+            open_now.count[kept] = open_now.count[i];
+            open_now.name[kept++] = open_now.name[i];
+        }
+    open_now.spares = kept < open_now.n_events;
+    open_now.n_events = kept;
+}
+
 static void drop(int *set)
 {
     (void)papi.cleanup_eventset(*set);
@@ -237,13 +267,14 @@ static int begin_hardware(char *why, size_t cap)
     return r;
 }
 
-int papi_begin(const char *soname, enum papi_set set, char *why, size_t cap)
+int papi_begin(const char *soname, enum papi_set set, unsigned spare, char *why, size_t cap)
 {
     int r, saved = errno;
     hy_guard_enter(); /* PAPI allocates */
     r = load(soname, why, cap);
     if (r == 0) {
         choose_events(set);
+        spare_counters(set == PAPI_SET_HARDWARE ? spare : 0);
         if (open_now.n_events == 0) {
             (void)snprintf(why, cap, "PAPI knows no event of this %s",
                            set == PAPI_SET_HARDWARE ? "processor (a virtual machine?)" : "machine");
@@ -306,6 +337,11 @@ void papi_forget(void)
 unsigned papi_events(void)
 {
     return open_now.n_events;
+}
+
+bool papi_spares(void)
+{
+    return open_now.spares;
 }
 
 unsigned papi_threads(void)

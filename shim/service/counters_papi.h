@@ -37,14 +37,17 @@ struct papi_values {
 };
 
 /* Load PAPI (NULL: the system's) and begin to count. 0, or -errno and why. -EBUSY: the program uses
- * PAPI. */
-int papi_begin(const char *soname, enum papi_set set, char *why, size_t why_cap);
+ * PAPI. `spare`: as many counters of the processor are left to others, if leaving
+ * out what is foreseen is enough. */
+int papi_begin(const char *soname, enum papi_set set, unsigned spare, char *why, size_t why_cap);
 /* -EIO: the counters are gone (the program has shut PAPI down). */
 int papi_values(struct papi_values *ret);
 void papi_end(void);
 /* In a forked child: forget, without a call. */
 void papi_forget(void);
 unsigned papi_events(void), papi_threads(void);
+/* An event was left out for them. */
+bool papi_spares(void);
 /* Percent of the time in which an event counts, when there are fewer counters. */
 unsigned papi_counted_pct(void);
 

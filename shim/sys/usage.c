@@ -10,6 +10,10 @@
 #include "sys/os.h"
 #include "sys/raw.h"
 
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#endif
+
 static uint64_t nanoseconds(struct timeval t)
 {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_usec * 1000u;
@@ -127,6 +131,23 @@ int os_has_pmu(void)
 {
     int found = 0, r = os_list_dir("/sys/bus/event_source/devices", note_pmu, &found);
     return r < 0 ? r : found;
+}
+
+unsigned os_pmu_counters(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    unsigned a, b, c, d;
+    /* Architectural performance monitoring: version, counters of each logical processor. */
+    if (__get_cpuid(0xa, &a, &b, &c, &d) && (a & 0xff) > 0)
+        return a >> 8 & 0xff;
+#endif
+    return 0;
+}
+
+bool os_nmi_watchdog(void)
+{
+    int on;
+    return number_in("/proc/sys/kernel/nmi_watchdog", "", &on) == 0 && on > 0;
 }
 
 int os_perf_paranoid(int *ret)

@@ -24,6 +24,10 @@ int os_seccomp_filters(void);
 void os_seccomp_trust(unsigned filters);
 /* Does the kernel offer the processor's counters? 1, 0, or -errno: /sys does not tell. */
 int os_has_pmu(void);
+/* General counters that the processor has for a thread; 0: it does not tell. */
+unsigned os_pmu_counters(void);
+/* Does the kernel's watchdog take the counter of cycles? */
+bool os_nmi_watchdog(void);
 /* kernel.perf_event_paranoid; -errno. */
 int os_perf_paranoid(int *ret);
 /* kernel.perf_event_mlock_kb: memory of a user for each CPU's samples. */

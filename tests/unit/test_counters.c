@@ -126,6 +126,21 @@ static void test_hardware(void **state)
     pthread_barrier_destroy(&gate);
 }
 
+static unsigned general_counters;
+static bool watchdog;
+
+unsigned __wrap_os_pmu_counters(void);
+unsigned __wrap_os_pmu_counters(void)
+{
+    return general_counters;
+}
+
+bool __wrap_os_nmi_watchdog(void);
+bool __wrap_os_nmi_watchdog(void)
+{
+    return watchdog;
+}
+
 static void *open_in_thread(void *ret)
 {
     *(int *)ret = counters_open("hardware", fail_on_message, NULL);
@@ -160,6 +175,50 @@ static void test_multiplexed(void **state)
     assert_int_equal(counters_window(&w), 0);
     assert_int_equal(w.value[WINDOW_counted_pct], 60);
     counters_close();
+}
+
+/* One counter is left to load samples where the processor has just too few, and no event where that
+ * would not be enough, or is not needed. */
+static void test_spared(void **state)
+{
+    static const char *const skylake[] = {"PAPI_TOT_INS",
+                                          "PAPI_TOT_CYC",
+                                          "LONGEST_LAT_CACHE:MISS",
+                                          "OFFCORE_RESPONSE_0:DMND_RFO:L3_MISS:SNP_ANY",
+                                          "CYCLE_ACTIVITY:STALLS_L3_MISS",
+                                          "L2_RQSTS:PF_MISS"};
+    const struct {
+        unsigned there;
+        bool watchdog, wanted;
+        unsigned events, spared;
+    } table[] = {
+        {4, false, false, 6, 0}, {4, false, true, 5, 1}, {4, true, true, 6, 0},
+        {5, true, true, 5, 1},   {8, false, true, 6, 0}, {5, false, true, 6, 0},
+        {8, true, true, 6, 0},   {0, false, true, 5, 1}, /* nobody tells: few */
+        {3, false, true, 6, 0},
+    };
+    struct counters_info info;
+    struct window w;
+
+    (void)state;
+    if (filtered())
+        skip();
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        events(skylake, 6, 11); /* PAPI's number: as without hyperthreads, with fixed ones */
+        general_counters = table[i].there;
+        watchdog = table[i].watchdog;
+        counters_spare(table[i].wanted);
+        assert_int_equal(open_hardware(&info), 0);
+        assert_int_equal(info.source, COUNTERS_HARDWARE);
+        assert_int_equal(atoi(strchr(info.what, ':') + 1), table[i].events);
+        assert_int_equal(strstr(info.what, "left out for samples") != NULL, table[i].spared);
+        assert_int_equal(counters_window(&w), 0);
+        assert_int_equal(window_has(&w, WINDOW_foreseen), !table[i].spared);
+        assert_true(window_has(&w, WINDOW_reads) && window_has(&w, WINDOW_writes) &&
+                    window_has(&w, WINDOW_stall_ns) && window_has(&w, WINDOW_cycles));
+        counters_close();
+    }
+    counters_spare(false);
 }
 
 /* What cannot be had falls back to hints, with the reason. */
@@ -450,8 +509,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_seccomp),         cmocka_unit_test(test_systems),
         cmocka_unit_test(test_programs_own),    cmocka_unit_test(test_hardware),
         cmocka_unit_test(test_multiplexed),     cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_shut_down),       cmocka_unit_test(test_software),
-        cmocka_unit_test(test_replay),
+        cmocka_unit_test(test_spared),          cmocka_unit_test(test_shut_down),
+        cmocka_unit_test(test_software),        cmocka_unit_test(test_replay),
     };
     void *handle;
 

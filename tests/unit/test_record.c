@@ -98,6 +98,7 @@ static void random_profile(struct profile *p, unsigned n_sites)
     p->source.ms = any(1 << 30);
     p->source.confidence = milli(1001);
     p->source.samples = any(1 << 20);
+    strcpy(p->source.accesses, p->source.samples ? "load-samples and store-samples" : "");
     p->source.known = p->source.samples ? milli(100001) : 0;
     p->source.mapped = p->source.samples ? milli(100001) : 0;
     p->n_sites = n_sites;
@@ -130,6 +131,7 @@ static void assert_same(const struct profile *a, const struct profile *b)
     assert_int_equal(a->n_options, b->n_options);
     assert_string_equal(a->option[0].value, b->option[0].value);
     assert_string_equal(a->source.method, b->source.method);
+    assert_string_equal(a->source.accesses, b->source.accesses);
     assert_true(a->source.runs == b->source.runs && a->source.ms == b->source.ms);
     assert_true(near(a->source.confidence, b->source.confidence));
     assert_true(a->source.samples == b->source.samples && near(a->source.known, b->source.known));
