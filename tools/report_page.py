@@ -227,7 +227,16 @@ def page_charts(run):
              e(' and ' + text(run.migration, 'reads') if text(run.migration, 'reads') not in
                ('', text(run.migration, 'writes')) else ''),
              e(text(run.migration, 'way') or 'nothing')))
+    if run.last and run.last.found_pages:
+        out.append(others_note(run.last))
     return out
+
+
+def others_note(t):
+    """Linux' own tiering and the like, beside ours."""
+    rests = '; moves rested %s times for that' % count(t.truces) if t.truces else ''
+    return '<p class="note">Others moved %s pages that were found so, %s of them undoing moves%s.</p>' % (
+        count(t.found_pages), count(t.undone_pages), rests)
 
 
 def moves_part(run):

@@ -356,7 +356,10 @@ void history_cut(struct history *h, uint32_t page)
         split(h, head);
 }
 
-static void rest(struct history *h, uint32_t first, uint32_t pages, bool moved, enum hy_tier to)
+enum rest_kind { MOVED, REFUSED, FOUND, HELD };
+
+static void rest(struct history *h, uint32_t first, uint32_t pages, enum rest_kind why,
+                 enum hy_tier to)
 {
     if (first >= h->pages)
         return;
@@ -367,9 +370,14 @@ static void rest(struct history *h, uint32_t first, uint32_t pages, bool moved, 
         struct page_record r = h->rec[at];
         /* One that nobody has seen in use only fills free DRAM: it may go again at once, and
          * that is no move undone. */
-        bool fills = moved && to == HY_DRAM && r.passes == 0 && (r.state & HEAT_MASK) == 0;
-        r.state = (uint8_t)((r.state & ~COOL_MASK) | (fills ? 1u << COOL_SHIFT : COOL_MASK));
-        if (moved)
+        bool fills = why == MOVED && to == HY_DRAM && r.passes == 0 && (r.state & HEAT_MASK) == 0;
+        unsigned cool = r.state & COOL_MASK;
+        if (why == HELD)
+            cool = HY_MAX(cool, 1u << COOL_SHIFT);
+        else
+            cool = fills || why == FOUND ? 1u << COOL_SHIFT : COOL_MASK;
+        r.state = (uint8_t)((r.state & ~COOL_MASK) | cool);
+        if (why == MOVED || why == FOUND)
             r.state = (uint8_t)((r.state & ~ON_PM) | (to == HY_PM ? ON_PM : 0));
         change(h, at, r);
     }
@@ -377,7 +385,17 @@ static void rest(struct history *h, uint32_t first, uint32_t pages, bool moved, 
 
 void history_moved(struct history *h, uint32_t first, uint32_t pages, enum hy_tier to)
 {
-    rest(h, first, pages, true, to);
+    rest(h, first, pages, MOVED, to);
+}
+
+void history_found(struct history *h, uint32_t first, uint32_t pages, enum hy_tier on)
+{
+    rest(h, first, pages, FOUND, on);
+}
+
+void history_hold(struct history *h, uint32_t first, uint32_t pages)
+{
+    rest(h, first, pages, HELD, HY_TIERS);
 }
 
 void history_absent(struct history *h, uint32_t first, uint32_t pages, enum hy_tier home)
@@ -390,7 +408,7 @@ void history_absent(struct history *h, uint32_t first, uint32_t pages, enum hy_t
 
 void history_refused(struct history *h, uint32_t first, uint32_t pages)
 {
-    rest(h, first, pages, false, HY_TIERS);
+    rest(h, first, pages, REFUSED, HY_TIERS);
 }
 
 void history_forget(struct history *h)

@@ -111,6 +111,9 @@ struct page_seen seen_from_counts(uint64_t reads, uint64_t writes, uint64_t most
 /* Pages moved, or refused to: they rest for some passes. */
 void history_moved(struct history *h, uint32_t first, uint32_t pages, enum hy_tier to);
 void history_refused(struct history *h, uint32_t first, uint32_t pages);
+/* Pages lie on this tier, where somebody else has put them, or must not be moved in this pass. */
+void history_found(struct history *h, uint32_t first, uint32_t pages, enum hy_tier on);
+void history_hold(struct history *h, uint32_t first, uint32_t pages);
 /* Pages that are not in memory: they have no past, cannot move, and will come on `home`. */
 void history_absent(struct history *h, uint32_t first, uint32_t pages, enum hy_tier home);
 /* What the pages did says nothing of what they will do: all are as cold as new ones. */

@@ -46,6 +46,7 @@ void pace_pass(struct pace *p, uint64_t pages, uint64_t changed)
 {
     const struct pace_limits *l = &p->limits;
     p->pause -= p->pause > 0;
+    p->truce -= p->truce > 0;
     if (p->hurry > 0)
         p->hurry--;
     else if (pages == 0 || changed * 100 < pages * STABLE_PERCENT)
@@ -56,7 +57,7 @@ void pace_pass(struct pace *p, uint64_t pages, uint64_t changed)
 
 uint64_t pace_moves(const struct pace *p)
 {
-    if (p->pause > 0 || p->byte_room <= 0 || p->time_room <= 0)
+    if (pace_paused(p) || p->byte_room <= 0 || p->time_room <= 0)
         return 0;
     return HY_MIN((uint64_t)p->byte_room / HY_PAGE,
                   (uint64_t)p->time_room / HY_MAX(p->move_ns, (uint64_t)1));
@@ -64,7 +65,12 @@ uint64_t pace_moves(const struct pace *p)
 
 uint64_t pace_fill(const struct pace *p)
 {
-    return p->byte_room <= 0 ? 0 : (uint64_t)p->byte_room / HY_PAGE;
+    return p->truce > 0 || p->byte_room <= 0 ? 0 : (uint64_t)p->byte_room / HY_PAGE;
+}
+
+void pace_truce(struct pace *p, unsigned passes)
+{
+    p->truce = HY_MAX(p->truce, passes);
 }
 
 void pace_filled(struct pace *p, uint64_t pages)

@@ -23,6 +23,7 @@ struct pace {
     unsigned worthless; /* passes in a row whose moves did not pay */
     unsigned pause;     /* passes without moves still to come */
     unsigned next_pause;
+    unsigned truce;   /* passes without moves still to come, as others undo them (others.h) */
     unsigned caution; /* doubtful exchanges: 1/2^caution of what is right once they have paid */
 };
 
@@ -34,6 +35,12 @@ void pace_init(struct pace *p, const struct pace_limits *l);
 void pace_elapsed(struct pace *p, uint64_t elapsed, uint64_t spent);
 /* A pass: pages whose prediction it gave and how many changed. Sets `interval`. */
 void pace_pass(struct pace *p, uint64_t pages, uint64_t changed);
+/* Others undo what we move: so many passes without moves, whatever the program does. */
+void pace_truce(struct pace *p, unsigned passes);
+static inline bool pace_paused(const struct pace *p)
+{
+    return p->pause > 0 || p->truce > 0;
+}
 /* Pages that may be moved now; 0 in a pause. */
 uint64_t pace_moves(const struct pace *p);
 /* The same of free DRAM that is filled before anything is known: by the rate alone. */

@@ -14,9 +14,11 @@
 #include "decide/pace.h"
 #include "runtime/figures.h"
 #include "runtime/internal.h"
+#include "runtime/migrate_beside.h"
 #include "runtime/migrate_books.h"
 #include "runtime/migrate_carry.h"
 #include "runtime/migrate_judge.h"
+#include "runtime/migrate_ways.h"
 #include "sys/emulator.h"
 #include "sys/log.h"
 #include "sys/next.h"
@@ -38,6 +40,7 @@ static struct {
     bool started, opened, eager;
     bool there; /* the thread has come to the machine's clock */
     struct carrier carrier;
+    struct beside beside;
     struct pace pace;
     struct balance balance;
     uint64_t block_ns; /* as measured */
@@ -94,53 +97,6 @@ static void turn_off(const char *why)
     log_info("pages are not moved: %s", why);
 }
 
-/* NULL: pages can be moved here. What only shows when the thread starts is told then. */
-static const char *reason_against(void)
-{
-    const struct hy_settings *s = &hy_config.set;
-    if (s->migrate == HY_MIGRATE_OFF)
-        return "HYBRID_MIGRATE=off";
-    if (s->policy == HY_POLICY_PM)
-        return "HYBRID_POLICY=pm";
-    if (s->dram_allocator == HY_DRAM_NEXT)
-        return "HYBRID_DRAM_ALLOCATOR=next";
-    if (hy_machine.backend == HY_PM_FILE)
-        return "pages of files cannot be moved while they are in use";
-    /* Memory that is only called PM: moves in the books, if somebody wants to see them. */
-    bool two = hy_machine.backend == HY_PM_NODE ? hy_machine.pm_mask != hy_machine.dram_mask
-                                                : emulator_open();
-    if (!two && s->migrate == HY_MIGRATE_AUTO)
-        return "both tiers are the same memory";
-    return NULL;
-}
-
-static struct migrator way_here(void)
-{
-    if (hy_machine.backend != HY_PM_NODE)
-        return (struct migrator){.way = MIGRATE_EMULATED};
-    return (struct migrator){
-        .way = MIGRATE_NUMA,
-        .nodes = {[HY_DRAM] = hy_machine.dram_mask, [HY_PM] = hy_machine.pm_mask}};
-}
-
-static int open_sampler(void)
-{
-    /* On the emulated machine the kernel would see what that machine does. */
-    static const struct sampler_source *const emulated[] = {&sampler_emulated, &sampler_scan,
-                                                            &sampler_soft_dirty, NULL};
-    static const struct sampler_source *const real[] = {&sampler_scan, &sampler_soft_dirty,
-                                                        &sampler_loads, &sampler_idle, NULL};
-    const struct sampler_source *const *sources = emulator_open() ? emulated : real;
-    struct predictor p = predictor_of(PREDICT_WINDOW);
-    return sampler_open(sources, &p, (uint64_t)os_pid() * 2654435761u + os_now_ns());
-}
-
-/* The calls that look and move might be what a filter kills for. It may come at any time. */
-static bool filtered(void)
-{
-    return os_seccomp() != 0;
-}
-
 static bool begin(void)
 {
     const struct hy_settings *s = &hy_config.set;
@@ -150,18 +106,20 @@ static bool begin(void)
         .bytes_per_s = s->migrate_rate,
         .core_permille = (unsigned)(s->migrate_core * 10),
     };
-    if (filtered()) {
+    if (ways_filtered()) {
         turn_off("a seccomp filter is in force, which may kill who looks at pages");
         return false;
     }
-    int r = m.opened ? sampler_reopen() : open_sampler();
+    int r = m.opened ? sampler_reopen() : ways_open_sampler();
     if (r != 0) {
         turn_off(r == -ENODEV ? "this kernel does not tell which pages are written"
                               : "written pages cannot be watched");
         return false;
     }
     m.opened = true;
-    m.carrier = (struct carrier){.how = way_here(), .pace = &m.pace, .judge = &m.judge};
+    m.carrier = (struct carrier){
+        .how = ways_here(), .pace = &m.pace, .judge = &m.judge, .beside = &m.beside};
+    beside_begin(&m.beside, &m.carrier.how);
     m.eager = s->migrate == HY_MIGRATE_EAGER;
     m.block_ns = emulator_open() ? 0 : BLOCK_NS;
     pace_init(&m.pace, &limits);
@@ -240,7 +198,7 @@ static void move_pages_of_pass(struct migrate_pass *pass)
             .hold_reads = m.balance.state != BALANCE_OFF,
             .shed = m.balance.step,
         };
-        if (on[HY_DRAM] > l.dram_pages && l.moves == 0 && m.pace.pause > 0)
+        if (on[HY_DRAM] > l.dram_pages && l.moves == 0 && pace_paused(&m.pace))
             l.moves = on[HY_DRAM] - l.dram_pages; /* what others are owed does not wait */
         unsigned n = l.moves ? sampler_moves(&l, VISITS, list, LIST, &regret) : 0;
         pass->regretted_pages = HY_MAX(pass->regretted_pages, regret);
@@ -269,8 +227,8 @@ static void judge(struct migrate_pass *pass)
         carry_back(&m.carrier, pass);
     balance_window(&m.balance, judge_dram_use(&m.judge),
                    dram[BAND_HOT_RD] + dram[BAND_L_HOT] + dram[BAND_H_HOT]);
-    pass->paused = m.pace.pause > 0;
-    m.view.pauses += pass->paused && !paused;
+    pass->paused = pace_paused(&m.pace);
+    m.view.pauses += m.pace.pause > 0 && !paused;
 }
 
 /* --- a pass ------------------------------------------------------------------------------ */
@@ -326,6 +284,7 @@ static void publish(struct migrate_pass *pass)
     m.view.down_bytes += pass->down_pages * HY_PAGE;
     m.view.refused_pages += pass->refused_pages;
     m.view.regretted_pages += pass->regretted_pages;
+    m.view.beside = m.beside.view;
     m.view.balance = m.balance.state;
     m.view.reads = sampler_source_name(false); /* it may have given way */
     m.view.last = *pass;
@@ -348,6 +307,19 @@ static bool rest_between(uint64_t start)
     return goes_on();
 }
 
+/* What others have moved meanwhile; at its cost. */
+static void look_beside(void)
+{
+    uint64_t spent = spent_ns();
+    beside_look(&m.beside, &m.carrier.how, &m.pace);
+    spent = spent_ns() - spent;
+    pace_elapsed(&m.pace, 0, spent);
+    pthread_mutex_lock(&lock);
+    m.view.look_ns += spent;
+    m.view.beside = m.beside.view;
+    pthread_mutex_unlock(&lock);
+}
+
 /* All lies on DRAM, and nobody asks for it: nothing that looking could tell would be acted on. */
 static bool all_is_well(void)
 {
@@ -361,7 +333,7 @@ static bool one_pass(void)
     struct migrate_pass pass = {0};
     uint64_t start = now_ns(), slept, moving;
     if (!sampler_alive()) {
-        bool killing = filtered(); /* before the calls that open it anew */
+        bool killing = ways_filtered(); /* before the calls that open it anew */
         if (killing || sampler_reopen() != 0) {
             turn_off(killing
                          ? "a seccomp filter has come into force, which may kill who looks at pages"
@@ -370,14 +342,21 @@ static bool one_pass(void)
         }
     }
     books_watch_new();
-    if (sampler_blocks() == 0 || all_is_well())
+    if (sampler_blocks() == 0)
         return rest_until(start + m.pace.limits.interval_min);
+    if (all_is_well()) {
+        /* Unless others have moved something to PM. A filter is found by the next pass. */
+        if (beside_due(&m.beside) && !ways_filtered())
+            look_beside();
+        return rest_until(start + m.pace.limits.interval_min);
+    }
     if (!look(&pass))
         return false;
-    if (filtered()) {
+    if (ways_filtered()) {
         turn_off("a seccomp filter has come into force, which may kill who moves pages");
         return false;
     }
+    look_beside();
     bool fills = fill_first(&pass);
     sampler_totals(pass.pages, pass.on);
     judge(&pass);
@@ -427,7 +406,7 @@ void migrate_tick(void)
     const char *why;
     if (m.state != MIGRATE_IDLE || __atomic_load_n(&m.started, __ATOMIC_ACQUIRE))
         return;
-    if ((why = reason_against()) != NULL) {
+    if ((why = ways_against()) != NULL) {
         turn_off(why);
         return;
     }
@@ -449,7 +428,7 @@ unsigned migrate_threads(void)
 
 bool migrate_wants_counters(void)
 {
-    return reason_against() == NULL;
+    return ways_against() == NULL;
 }
 
 void migrate_on_pass(void (*fn)(const struct migrate_pass *pass))
@@ -485,6 +464,7 @@ void migrate_postfork(bool child)
 {
     books_postfork();
     pthread_mutex_unlock(&lock);
+    beside_forked(&m.beside);
     if (!child)
         return;
     /* It has the histories, but no thread yet; where migration was off it stays off. */
@@ -493,5 +473,6 @@ void migrate_postfork(bool child)
         m.state = MIGRATE_IDLE;
     m.balance = (struct balance){0};
     judge_init(&m.judge);
+    m.beside.view = (struct beside_view){0};
     m.view = (struct migrate_view){.state = m.state};
 }

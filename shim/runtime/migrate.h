@@ -8,6 +8,7 @@
 #define HYBRID_RUNTIME_MIGRATE_H
 
 #include "decide/balance.h"
+#include "runtime/migrate_beside.h"
 #include "service/sampler.h"
 
 enum migrate_state {
@@ -28,7 +29,7 @@ struct migrate_pass {
     uint64_t refused_pages;        /* that did not want to */
     uint64_t regretted_pages;      /* moved not long ago, would have to go back */
     uint64_t wanted_pages;         /* of PM, would be on DRAM if there were room */
-    bool paused;                   /* moves did not pay: none now */
+    bool paused;                   /* moves did not pay, or others undid them: none now */
 };
 
 struct migrate_view {
@@ -40,6 +41,7 @@ struct migrate_view {
     uint64_t passes, up_bytes, down_bytes, refused_pages, regretted_pages;
     uint64_t look_ns, move_ns; /* time that they took, of one thread */
     uint64_t pauses;           /* how often moves stopped as they did not pay */
+    struct beside_view beside; /* what others moved */
     enum balance_state balance;
     struct migrate_pass last;
 };

@@ -12,13 +12,15 @@ static uint64_t now_ns(void)
 }
 
 /* Runs of pages with one outcome go into the histories. */
-static void note_outcomes(char *base, size_t pages, enum hy_tier to, const struct migrate_result *r)
+static void note_outcomes(struct beside *b, char *base, size_t pages, enum hy_tier to,
+                          const struct migrate_result *r)
 {
     for (size_t i = 0; i < pages;) {
         size_t from = i;
         enum migrate_outcome o = (enum migrate_outcome)r->page[i];
         while (i < pages && r->page[i] == o)
             i++;
+        beside_moved(b, base + from * HY_PAGE, i - from, o);
         if (o == MIGRATE_ABSENT)
             sampler_discard(base + from * HY_PAGE, (i - from) * HY_PAGE);
         else
@@ -37,7 +39,7 @@ static bool make(struct carrier *c, const struct page_move *move, struct migrate
         return false;
     int r = migrate(&c->how, move->base, move->bytes, move->to, ret);
     if (r == 0)
-        note_outcomes(move->base, move->bytes / HY_PAGE, move->to, ret);
+        note_outcomes(c->beside, move->base, move->bytes / HY_PAGE, move->to, ret);
     if (move->to == HY_DRAM) {
         books_settle(move->bytes);
     } else {

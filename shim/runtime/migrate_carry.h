@@ -5,6 +5,7 @@
 #define HYBRID_RUNTIME_MIGRATE_CARRY_H
 
 #include "runtime/migrate.h"
+#include "runtime/migrate_beside.h"
 #include "runtime/migrate_judge.h"
 #include "service/migrator.h"
 
@@ -14,6 +15,7 @@ struct carrier {
     struct migrator how;
     struct pace *pace;
     struct migrate_judge *judge;
+    struct beside *beside;
     struct page_move kept[CARRY_KEPT];
     unsigned moves; /* since the last verdict; > CARRY_KEPT: not all are there */
     bool whole;     /* they can be taken back */

@@ -102,9 +102,12 @@ static void json_migration(const struct migrate_view *m, struct textbuf *o)
                 ",\n    \"passes\": %" PRIu64 ", \"up_bytes\": %" PRIu64
                 ", \"down_bytes\": %" PRIu64 ", \"refused_pages\": %" PRIu64
                 ", \"regretted_pages\": %" PRIu64 ", \"pauses\": %" PRIu64 ", \"look_ns\": %" PRIu64
-                ", \"move_ns\": %" PRIu64 "},\n",
+                ", \"move_ns\": %" PRIu64 ",\n    \"asked_pages\": %" PRIu64
+                ", \"found_pages\": %" PRIu64 ", \"undone_pages\": %" PRIu64
+                ", \"truces\": %" PRIu64 "},\n",
                 m->passes, m->up_bytes, m->down_bytes, m->refused_pages, m->regretted_pages,
-                m->pauses, m->look_ns, m->move_ns);
+                m->pauses, m->look_ns, m->move_ns, m->beside.asked_pages, m->beside.found_pages,
+                m->beside.undone_pages, m->beside.truces);
 }
 
 static void json_warnings(struct textbuf *o)

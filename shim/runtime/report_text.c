@@ -138,6 +138,15 @@ static void text_migration(const struct migrate_view *m, struct textbuf *o)
                 m->pauses);
     textbuf_add(o, "  pages watched by %s%s%s, moved by %s\n", m->writes,
                 m->reads && m->reads[0] ? ", reads by " : "", m->reads ? m->reads : "", m->way);
+    if (m->beside.found_pages == 0)
+        return;
+    textbuf_add(o,
+                "  others moved %" PRIu64 " pages that were found so, %" PRIu64
+                " of them undoing moves\n",
+                m->beside.found_pages, m->beside.undone_pages);
+    if (m->beside.truces)
+        textbuf_add(o, "  moves rested %" PRIu64 " times as others undid them\n",
+                    m->beside.truces);
 }
 
 void report_text(const struct report *r, struct textbuf *o)

@@ -151,6 +151,9 @@ void trace_sample(struct trace_text *t, uint64_t ns, uint64_t cost_ns, const str
     number(t, "down", o->migrate.down_bytes);
     number(t, "refused_pages", o->migrate.refused_pages);
     number(t, "regretted_pages", o->migrate.regretted_pages);
+    number(t, "found_pages", o->migrate.beside.found_pages);
+    number(t, "undone_pages", o->migrate.beside.undone_pages);
+    number(t, "truces", o->migrate.beside.truces);
     number(t, "look_ns", o->migrate.look_ns);
     number(t, "move_ns", o->migrate.move_ns);
     number(t, "class_ns", o->classify.cost_ns);

@@ -108,6 +108,19 @@ static int migrate_numa(uint64_t nodes, char *base, unsigned pages, struct migra
     return 0;
 }
 
+int migrator_where(const struct migrator *m, void *const *page, unsigned n, int8_t *ret)
+{
+    int where[MIGRATE_PAGES];
+    if (m->way != MIGRATE_NUMA)
+        return -EOPNOTSUPP;
+    if (n > MIGRATE_PAGES)
+        return -EINVAL;
+    int r = os_page_nodes(page, n, where);
+    for (unsigned i = 0; r == 0 && i < n; i++)
+        ret[i] = on(m->nodes[HY_DRAM], where[i]) ? HY_DRAM : on(m->nodes[HY_PM], where[i]) ? HY_PM : -1;
+    return r;
+}
+
 static int migrate_emulated(char *base, unsigned pages, enum hy_tier to, struct migrate_result *ret)
 {
     int64_t moved = emulator_move(base, pages * HY_PAGE, to);

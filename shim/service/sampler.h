@@ -94,6 +94,20 @@ void sampler_forget(void);
 bool sampler_all_on(const void *base, size_t bytes, enum hy_tier t);
 /* Pages were moved, or refused to (then `to` is where they still are). */
 void sampler_moved(void *base, size_t bytes, enum hy_tier to, bool moved);
+/* Others move pages, too. sampler_places asks `where` about a part of the pages, at most about so
+ * many, and goes on from there the next time; what is not where it was believed to be is from now
+ * on believed to be there, and told: at most `cap` runs, not fewer than HISTORY_BLOCK. */
+typedef int (*sampler_where_fn)(void *arg, void *const *page, unsigned n, int8_t *ret_tier);
+struct sampler_found {
+    void *base;
+    size_t bytes;
+    enum hy_tier on;
+    bool home; /* this is the tier that they belong to */
+};
+unsigned sampler_places(uint64_t budget, sampler_where_fn where, void *arg,
+                        struct sampler_found *ret, unsigned cap, uint64_t *ret_asked);
+/* These must not be moved in this pass. */
+void sampler_hold(void *base, size_t bytes);
 /* Pages of the ranges, by tier and score band, of those that may move; all by tier. */
 void sampler_totals(uint64_t ret_pages[HY_TIERS][BANDS], uint64_t ret_on[HY_TIERS]);
 /* Pages of PM that would be on DRAM if there were room. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Between the files of the sampler: sampler_ranges.c has what is watched and the life of it all,
- * sampler.c the passes and moves, sampler_view.c what others want to know. Everything below is
+ * sampler.c the passes and moves, sampler_places.c where pages really are,
+ * sampler_view.c what others want to know. Everything below is
  * under the lock. */
 #ifndef HYBRID_SERVICE_SAMPLER_INTERNAL_H
 #define HYBRID_SERVICE_SAMPLER_INTERNAL_H
@@ -41,6 +42,8 @@ struct sampler {
     struct heat_map map;
     struct coverage coverage;
     struct move_hand hand;
+    uintptr_t places;      /* asked about up to here, */
+    unsigned places_round; /* for so many times */
     const struct sampler_source *writes, *reads;
     const struct sampler_source *source[SOURCES]; /* all there may be, NULL at the end */
 };
@@ -52,5 +55,10 @@ extern pthread_mutex_t hy_sampler_lock;
 void sampler_renew_reads(void);
 /* Index of the first range that ends above `at`. */
 unsigned sampler_find(uintptr_t at);
+/* The pages that [from, to) and a range have in common. */
+struct range_part {
+    uint32_t first, pages;
+};
+struct range_part sampler_part(unsigned at, uintptr_t from, uintptr_t to);
 
 #endif

@@ -23,6 +23,14 @@ unsigned sampler_find(uintptr_t at)
     return lo;
 }
 
+struct range_part sampler_part(unsigned at, uintptr_t from, uintptr_t to)
+{
+    const struct range *r = &hy_sampler->range[at];
+    uintptr_t lo = HY_MAX(from, r->base), hi = HY_MIN(to, r->base + r->bytes);
+    return (struct range_part){(uint32_t)((lo - r->base) / HY_PAGE),
+                               (uint32_t)((hi - lo) / HY_PAGE)};
+}
+
 static size_t record_bytes(size_t bytes)
 {
     return hy_align_up(bytes / HY_PAGE * sizeof(struct page_record), HY_PAGE);
@@ -200,10 +208,8 @@ void sampler_discard(void *base, size_t bytes)
     pthread_mutex_lock(&hy_sampler_lock);
     for (unsigned at = sampler_find(from);
          at < hy_sampler->ranges && hy_sampler->range[at].base < to; at++) {
-        struct range *r = &hy_sampler->range[at];
-        uintptr_t lo = HY_MAX(from, r->base), hi = HY_MIN(to, r->base + r->bytes);
-        history_absent(&hy_sampler->history[at], (uint32_t)((lo - r->base) / HY_PAGE),
-                       (uint32_t)((hi - lo) / HY_PAGE), r->home);
+        struct range_part p = sampler_part(at, from, to);
+        history_absent(&hy_sampler->history[at], p.first, p.pages, hy_sampler->range[at].home);
     }
     pthread_mutex_unlock(&hy_sampler_lock);
 }

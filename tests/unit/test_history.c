@@ -190,6 +190,40 @@ static void moves_keep_their_pages(void **state)
     free(h.rec);
 }
 
+/* Somebody else moved them: that is no move of ours to regret, and what they do is still known. */
+static void others_move_pages(void **state)
+{
+    struct history h = new_history(1024, HY_PM);
+    (void)state;
+    for (unsigned pass = 0; pass < 8; pass++)
+        run_pass(&h, two_objects, pass);
+    struct page_group before = history_group(&h, 20);
+    history_moved(&h, 10, 20, HY_DRAM);
+    assert_true(history_group(&h, 20).moved);
+    history_found(&h, 0, 40, HY_PM);
+    check(&h);
+    for (uint32_t page = 0; page < 40; page++) {
+        struct page_group g = history_group(&h, page);
+        assert_true(g.tier == HY_PM && g.resting && !g.moved);
+        assert_int_equal(g.heat, before.heat);
+    }
+    run_pass(&h, two_objects, 8);
+    assert_false(history_group(&h, 20).resting);
+    history_hold(&h, 20, 1);
+    check(&h);
+    assert_true(history_group(&h, 20).resting && !history_group(&h, 20).moved);
+    assert_false(history_group(&h, 21).resting);
+    run_pass(&h, two_objects, 9);
+    assert_false(history_group(&h, 20).resting);
+    history_refused(&h, 20, 1);
+    history_hold(&h, 20, 1); /* a longer rest stays */
+    assert_true(history_group(&h, 20).moved);
+    history_found(&h, 5000, 1, HY_DRAM);
+    history_hold(&h, 5000, 1);
+    check(&h);
+    free(h.rec);
+}
+
 static void forgotten_pages_are_as_new(void **state)
 {
     struct history h = new_history(3 * HISTORY_BLOCK - 7, HY_PM);
@@ -248,12 +282,18 @@ static void random_life(void **state)
             uint32_t block = first / HISTORY_BLOCK;
             struct page_set watched;
             struct pass_stats stats = {0};
-            switch (random_next(&random) % 5) {
+            switch (random_next(&random) % 6) {
             case 0:
                 history_moved(&h, first, n, step & 1 ? HY_PM : HY_DRAM);
                 break;
             case 1:
                 history_refused(&h, first, n);
+                break;
+            case 2:
+                if (step % 3)
+                    history_found(&h, first, n, step & 1 ? HY_PM : HY_DRAM);
+                else
+                    history_hold(&h, first, n);
                 break;
             default:
                 history_watch(&h, block, random, &watched);
@@ -282,6 +322,7 @@ int main(void)
         cmocka_unit_test(follows_a_phase),
         cmocka_unit_test(groups_follow_what_pages_do),
         cmocka_unit_test(moves_keep_their_pages),
+        cmocka_unit_test(others_move_pages),
         cmocka_unit_test(forgotten_pages_are_as_new),
         cmocka_unit_test(counts_keep_their_domain),
         cmocka_unit_test(random_life),

@@ -223,6 +223,29 @@ EXPORT int pmemu_set_tier(const void *base, size_t bytes, int to)
     return bytes && to >= 0 ? 0 : -EINVAL;
 }
 
+static void where_pages_are_is_told(void **state)
+{
+    const struct migrator emulated = {MIGRATE_EMULATED, {0}};
+    void *page[4] = {BASE, BASE + HY_PAGE, BASE + 2 * HY_PAGE, BASE + 3 * HY_PAGE};
+    int8_t tier_of[4] = {7, 7, 7, 7};
+    (void)state;
+    reset();
+    kernel.node[1] = 2;
+    kernel.node[2] = 3; /* of neither tier */
+    kernel.manner[3] = ABSENT;
+    assert_int_equal(migrator_where(&emulated, page, 4, tier_of), -EOPNOTSUPP);
+    assert_int_equal(tier_of[0], 7);
+    assert_int_equal(migrator_where(&numa, page, 4, tier_of), 0);
+    assert_int_equal(tier_of[0], HY_DRAM);
+    assert_int_equal(tier_of[1], HY_PM);
+    assert_int_equal(tier_of[2], -1);
+    assert_int_equal(tier_of[3], -1);
+    assert_int_equal(migrator_where(&numa, page, MIGRATE_PAGES + 1, tier_of), -EINVAL);
+    kernel.fail = -EPERM;
+    assert_int_equal(migrator_where(&numa, page, 4, tier_of), -EPERM);
+    assert_int_equal(kernel.calls, 0); /* nothing moved */
+}
+
 static void the_emulated_machine_moves(void **state)
 {
     const struct migrator emulated = {MIGRATE_EMULATED, {0}};
@@ -252,6 +275,7 @@ int main(void)
         cmocka_unit_test(shared_pages_are_not_asked_again),
         cmocka_unit_test(full_nodes),
         cmocka_unit_test(what_cannot_be_is_said),
+        cmocka_unit_test(where_pages_are_is_told),
         cmocka_unit_test(the_emulated_machine_moves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

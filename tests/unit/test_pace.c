@@ -221,6 +221,27 @@ static void moves_that_do_not_pay_pause(void **state)
     assert_int_equal(pace_moves(&p), 0);
 }
 
+/* As others undo moves: whatever the program does, and free DRAM is not filled either. */
+static void a_truce_is_kept(void **state)
+{
+    struct pace p;
+    (void)state;
+    pace_init(&p, &limits);
+    pace_elapsed(&p, S, 0);
+    assert_true(pace_moves(&p) > 0 && pace_fill(&p) > 0 && !pace_paused(&p));
+    pace_truce(&p, 3);
+    pace_truce(&p, 2); /* not shorter */
+    for (int i = 0; i < 3; i++) {
+        assert_true(pace_paused(&p));
+        assert_int_equal(pace_moves(&p), 0);
+        assert_int_equal(pace_fill(&p), 0);
+        pace_wake(&p);
+        pace_pass(&p, 1000, 900);
+    }
+    assert_false(pace_paused(&p));
+    assert_true(pace_moves(&p) > 0 && pace_fill(&p) > 0);
+}
+
 /* --- balance --------------------------------------------------------------------- */
 
 /* A machine whose DRAM delivers `cap`; the program asks for `want`, a share of which lies on
@@ -283,6 +304,7 @@ int main(void)
         cmocka_unit_test(a_long_sleep_saves_nothing_up),
         cmocka_unit_test(filling_free_dram_owes_bytes_only),
         cmocka_unit_test(moves_that_do_not_pay_pause),
+        cmocka_unit_test(a_truce_is_kept),
         cmocka_unit_test(sheds_until_use_drops),
         cmocka_unit_test(balance_needs_proof),
     };

@@ -108,7 +108,7 @@ def build_base(folder, init_script, vm_exit):
     for name, target in (("lib64", "lib"), ("sbin", "bin"), ("usr/bin", "../bin"),
                          ("usr/sbin", "../bin"), ("usr/lib", "../lib")):
         a.link(name, target)
-    for tool in ("ndctl", "daxctl", "numactl", "mke2fs"):
+    for tool in ("ndctl", "daxctl", "numactl", "migratepages", "mke2fs"):
         add_program(a, "bin/" + tool, find_tool(root, tool), libs)
     a.link("bin/mkfs.ext4", "mke2fs")
     a.file("bin/vm_exit", vm_exit)
