@@ -74,6 +74,12 @@ static void text_program(const struct explained *e)
         printf("             %s%s%s%u run%s, %" PRIu64 " windows\n",
                src->figures[0] ? "figures of " : "", src->figures, src->figures[0] ? ", " : "",
                HY_MAX(src->runs, 1), src->runs > 1 ? "s" : "", src->windows);
+    if (src->accesses[0])
+        printf("  accesses   %s\n", src->accesses);
+    if (src->samples > 0)
+        printf("             %" PRIu64 " samples, each of about %" PRIu64
+               " lines; %.0f%% of lines at known sites\n",
+               src->samples, src->period, src->known);
     printf("  machine    %s\n", e->machine.said);
     printf("             %.0f ns a line on DRAM, %.0f on PM; PM reads %.1f GB/s, writes %.1f\n",
            e->machine.figures.medium[HY_DRAM].read_ns, e->machine.figures.medium[HY_PM].read_ns,
@@ -280,6 +286,8 @@ void explain_json(const struct explained *e)
     ctl_json_number(&j, "dram", e->share);
     ctl_json_number(&j, "dram_planned", e->plan.dram_bytes);
     ctl_json_bool(&j, "counted", e->counted);
+    ctl_json_text(&j, "accesses_by", p->source.accesses[0] ? p->source.accesses : NULL);
+    ctl_json_number(&j, "samples", p->source.samples);
     ctl_json_bool(&j, "exact", e->plan.exact);
     json_decimal(&j, "recorded_slowdown", p->slowdown);
     json_decimal(&j, "slowdown_pm", e->slowdown_pm);

@@ -311,7 +311,8 @@ def summary(text):
     words.append('footprint %s' % app.get('footprint', '0'))
     words.append('%d call sites' % sites)
     if 'known' in rec:
-        words.append('reads and writes known of %.1f %% of the lines' % float(rec['known']))
+        by = ' (%s)' % rec['accesses'] if 'accesses' in rec else ''
+        words.append('reads and writes known of %.1f %% of the lines%s' % (float(rec['known']), by))
         if float(rec.get('mapped', 0)) >= 1:
             words.append('%.1f %% are in mappings of no known site' % float(rec['mapped']))
     else:

@@ -130,6 +130,8 @@ FUNCTION(start, int s)
     NEED(!set[s].running, EISRUN);
     set[s].running = 1;
     fake_papi.running++;
+    for (int i = 0; fake_papi.on_start && i < set[s].n; i++)
+        fake_papi.on_start(set[s].event[i]);
     return OK;
 }
 

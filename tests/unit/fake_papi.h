@@ -19,6 +19,7 @@ struct fake_papi {
     /* What was done. */
     int sets, running, inherited, attached, multiplexed;
     unsigned long thread[FAKE_SETS];
+    void (*on_start)(int event); /* each event of a set that starts; NULL: nobody asks */
 };
 
 #endif

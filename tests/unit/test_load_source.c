@@ -365,6 +365,44 @@ static void a_flood_is_not_borne(void **state)
     end();
 }
 
+/* A recording and the pages want the same counter: who comes second has none, and what a set that
+ * was broken off held is free again. */
+static void one_set_at_a_time(void **state)
+{
+    static struct load_rings recording;
+    struct load_event core = event;
+    (void)state;
+    core.os.precise = 2;
+    begin();
+    assert_int_equal(load_rings_open(&recording, &event, 1), -EBUSY);
+    assert_false(load_rings_work(&recording));
+    assert_int_equal(kernel.open, 1);
+    load_rings_close(&recording); /* takes nothing from who has it */
+    assert_int_equal(load_rings_open(&recording, &event, 1), -EBUSY);
+    assert_false(load_rings_take_counter()); /* this event takes none */
+    end();
+    kernel.error = -EINVAL;
+    assert_int_equal(load_rings_open(&recording, &core, 1), -EINVAL);
+    kernel.error = 0;
+    assert_int_equal(load_rings_open(&recording, &core, 1), 0);
+    assert_true(load_rings_take_counter());
+    assert_int_equal(sampler_loads.open(), -EBUSY);
+    assert_int_equal(load_rings_open(&recording, &core, 1), 0); /* again, by the same */
+    kernel.filtered = 1;
+    assert_int_equal(load_rings_open(&recording, &core, 1), -EACCES);
+    assert_int_equal(kernel.open, 0);
+    kernel.filtered = 0;
+    /* Nothing is open: asked of what could be. */
+    sampler_loads_use(&core);
+    assert_true(load_rings_take_counter());
+    kernel.error = -EACCES;
+    assert_false(load_rings_take_counter());
+    kernel.error = 0;
+    assert_int_equal(kernel.open, 0);
+    begin();
+    end();
+}
+
 int main(void)
 {
 #ifdef __SANITIZE_THREAD__
@@ -377,6 +415,7 @@ int main(void)
         cmocka_unit_test(another_source_serves),
         cmocka_unit_test(it_gives_way),
         cmocka_unit_test(a_flood_is_not_borne),
+        cmocka_unit_test(one_set_at_a_time),
         cmocka_unit_test(nothing_is_asked_under_a_filter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
