@@ -16,6 +16,10 @@
 
 /* A wait is looked into after this long; normal ones last some 0.1 ms. */
 #define LOOK_NS 2000000
+/* From one look to the next counts at most so much, of time and (in ticks of 10 ms) of CPU time:
+ * where the computer stood still or had no CPU for anybody, nobody has been waited for. */
+#define MOST_NS    20000000
+#define MOST_TICKS 5
 /* CPU time without a settling (one takes well below 1 ms) after which a thread is
  * taken to run code that nobody sees; in ticks of 10 ms. */
 #define UNSEEN_TICKS 20
@@ -49,6 +53,11 @@ static int64_t real_ns(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static int64_t least_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
 }
 
 /* Shared between processes: not the private kind of futex. False: nobody woke us. With
@@ -243,8 +252,8 @@ static enum look look_at(int pid, int tid, long *ret_ticks)
 struct watch {
     int slot;
     uint32_t moves;
-    long first_ticks;
-    int64_t since;
+    long last_ticks, ran_ticks;
+    int64_t last_ns, waited_ns;
 };
 
 /* All threads of a process that are gone: a killed process must not be found one
@@ -264,11 +273,11 @@ static void bury(struct emu_clock *c, int pid)
 }
 
 /* Asleep for so long, and still to be waited for? */
-static bool blocked_by_right(struct emu_clock_thread *t, int64_t since)
+static bool blocked_by_right(struct emu_clock_thread *t, int64_t waited_ns)
 {
     if (atomic_load(&t->observes)) /* at work it holds up whoever it waits for */
-        return atomic_load(&t->dozing) && since < OBSERVER_NS;
-    return atomic_load(&t->dozing) || (atomic_load(&t->tells_waits) && since < TOLD_NS);
+        return atomic_load(&t->dozing) && waited_ns < OBSERVER_NS;
+    return atomic_load(&t->dozing) || (atomic_load(&t->tells_waits) && waited_ns < TOLD_NS);
 }
 
 /* The watched thread has not moved since the last look. */
@@ -284,19 +293,20 @@ static void look_into(struct emu_clock *c, struct emu_clock_thread *t, struct wa
         wake_others(c);
         return;
     case LOOK_RUNS:
-        if (w->first_ticks < 0)
-            w->first_ticks = ticks;
-        if (ticks - w->first_ticks < UNSEEN_TICKS)
+        if (w->last_ticks >= 0)
+            w->ran_ticks += least_of(ticks - w->last_ticks, MOST_TICKS);
+        w->last_ticks = ticks;
+        if (w->ran_ticks < UNSEEN_TICKS)
             return;
         ran = true;
         break;
     case LOOK_STARTS: /* QEMU may keep it from running as long as others run */
     case LOOK_DISK:
-        if (real_ns() - w->since < DISK_NS)
+        if (w->waited_ns < DISK_NS)
             return;
         break;
     case LOOK_BLOCKED:
-        if (blocked_by_right(t, real_ns() - w->since))
+        if (blocked_by_right(t, w->waited_ns))
             return;
         break;
     }
@@ -322,9 +332,11 @@ static void look(struct emu_clock *c, int last, struct watch *w)
     int64_t now = real_ns(), before = get(&c->looked);
 
     if (last != w->slot || moves != w->moves) {
-        *w = (struct watch){.slot = last, .moves = moves, .first_ticks = -1, .since = now};
+        *w = (struct watch){.slot = last, .moves = moves, .last_ticks = -1, .last_ns = now};
         return;
     }
+    w->waited_ns += least_of(now - w->last_ns, MOST_NS);
+    w->last_ns = now;
     if (now - before >= LOOK_NS / 2 && atomic_compare_exchange_strong(&c->looked, &before, now))
         look_into(c, t, w);
 }
