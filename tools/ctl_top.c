@@ -173,8 +173,8 @@ static int live(uint64_t interval_ns)
             next = os_now_ns() + interval_ns;
         }
         draw(colour);
-        if (fflush(stdout) != 0)
-            break;
+        if (fflush(stdout) != 0 && (errno != EINTR || ended))
+            break; /* interrupted by a new size of the terminal it is drawn again */
         on = wait_for(next, &look);
         if (stopped)
             stop_here();
