@@ -248,6 +248,11 @@ class ThreadCapTest(unittest.TestCase):
                 p.do('alloc 32')
                 p.do('threads 9 20')
                 p.do('pin %d' % CPUS[0])
+                # Joined threads are listed for a moment more. Left are main, the pinned one, and ours.
+                end = time.monotonic() + PATIENCE_S
+                while len(os.listdir('/proc/%d/task' % p.proc.pid)) > 3:
+                    self.assertLess(time.monotonic(), end)
+                    time.sleep(0.02)
             with open(d + '/stats', encoding='utf-8') as f:
                 t = json.load(f)['threads']
         self.assertEqual((t['created'], t['live'], t['cap']), (10, 2, 1))

@@ -23,6 +23,7 @@
 #include "service/counters.h"
 #include "sys/filter.h"
 #include "sys/usage.h"
+#include "tests/unit/alone.h"
 #include "tests/unit/fake_papi.h"
 
 static struct fake_papi *fake;
@@ -91,6 +92,7 @@ static void test_hardware(void **state)
         print_message("skipped: these tests run under a seccomp filter\n");
         skip();
     }
+    wait_until_alone();
     events(intel, 6, 8);
     pthread_barrier_init(&gate, NULL, 4);
     for (int i = 0; i < 3; i++)
@@ -153,6 +155,7 @@ static int open_hardware(struct counters_info *info)
     pthread_t t;
     int r = -1;
 
+    wait_until_alone();
     assert_int_equal(pthread_create(&t, NULL, open_in_thread, &r), 0);
     pthread_join(t, NULL);
     counters_describe(info);

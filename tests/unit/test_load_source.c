@@ -16,6 +16,7 @@
 #include "service/sampler.h"
 #include "service/sampler_loads.h"
 #include "sys/usage.h"
+#include "tests/unit/alone.h"
 
 #define MIB    ((size_t)1 << 20)
 #define BASE   ((char *)0x10000000)
@@ -185,6 +186,7 @@ static void *sleep_on(void *arg)
 static void start(pthread_t thread[SLEEPERS])
 {
     awake = false;
+    wait_until_alone();
     memset(sleeper, 0, sizeof(sleeper));
     for (unsigned i = 0; i < SLEEPERS; i++) {
         assert_int_equal(pthread_create(&thread[i], NULL, sleep_on, &sleeper[i]), 0);
