@@ -56,10 +56,10 @@ class Case(unittest.TestCase):
         return p
 
     def hold(self, mib, **more):
-        """One that holds memory, once the registry tells of its PM."""
+        """One that holds memory, once the registry tells of all its PM (it publishes now and then)."""
         p = self.start(HOLD % mib, **more)
         self.until(
-            lambda: any(e['pid'] == p.pid and e['pm_bytes'] > 0 for e in json.loads(
+            lambda: any(e['pid'] == p.pid and e['pm_bytes'] >= (mib - 16) << 20 for e in json.loads(
                 ctl('status', '--json', '--registry', self.registry).stdout)['participants']),
             'never told')
         return p
