@@ -260,8 +260,9 @@ class Programs(Case):
 
     def test_terminal_gone(self):
         """A hang-up reaches the program, too, and leaves a profile and no folder."""
-        code = ('import signal, sys\nsignal.signal(signal.SIGHUP, lambda *_: sys.exit(5))\n'
-                'print("ready", flush=True)\nsignal.pause()')
+        code = ('import signal, sys, time\nsignal.signal(signal.SIGHUP, lambda *_: sys.exit(5))\n'
+                'print("ready", flush=True)\n'
+                'while True:\n  time.sleep(0.1)')  # pause() could begin after the signal has come
         command = [ARGS.ctl, 'record', '-o', 'p.ini', '--', '/usr/bin/python3', '-c', code]
         p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                              cwd=self.dir, env=dict(environment(), TMPDIR=self.dir),
@@ -406,8 +407,8 @@ class Programs(Case):
             if folder == 'no':
                 self.assertIn('cannot be written (ENOENT)', p.stderr.readline())
             else:
-                shutil.rmtree(self.path('late'))  # while it runs
-            _, err = p.communicate('\n', timeout=100)
+                os.rename(self.path('late'), self.path('gone'))  # while it runs
+            _, err = p.communicate('\n', timeout=600)
             self.assertEqual(p.returncode, 0)
             self.assertEqual('cannot be written (ENOENT)' in err, folder == 'late', err)
 
@@ -442,7 +443,7 @@ class Offline(Case):
             got = subprocess.run([ARGS.ctl, 'record', '--offline', '--llc', '64K', '-o', 'm.ini',
                                   '--', ARGS.sites], stdin=f, cwd=self.dir, env=environment(),
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                 check=False, timeout=250)
+                                 check=False, timeout=600)
         self.assertEqual((got.returncode, got.stdout), (0, 2 * 4 * 'ok\n'), got.stderr)
         ini = read(self.path('m.ini'))
         if 'known of' not in got.stderr:

@@ -195,7 +195,7 @@ class SitesTest(driven.DrivenCase):
 
     def test_objects_of_one_site_are_told_apart_as_text(self):
         p = self.hold(['e 8192', 'e 4096'], POLICY='pm', STATS='1')
-        _, text = p.proc.communicate(timeout=60)
+        _, text = p.proc.communicate(timeout=driven.PATIENCE_S)
         lines = [line for line in text.splitlines() if 'pl_sites!' in line]
         self.assertEqual([bool(re.search(r'!0x[0-9a-f]+#1 <', line)) for line in lines[:2]],
                          [False, True], text)

@@ -32,7 +32,7 @@ EMU_CPUS = 20
 CPUS = len(os.sched_getaffinity(0))
 FIRST_LINE = re.compile(r'^.*\n?')
 CHANGES = 4  # of a flip case, at least: a run of some 100 ms at a look a millisecond,
-TRIES = 5    # or so many of them where a busy computer lets the library look seldom
+TRIES = 20   # or so many of them where a busy computer lets the library look seldom
 MPI = {'OMPI_ALLOW_RUN_AS_ROOT': '1', 'OMPI_ALLOW_RUN_AS_ROOT_CONFIRM': '1',
        'OMPI_MCA_rmaps_base_oversubscribe': '1', 'OMPI_MCA_btl_vader_single_copy_mechanism': 'none'}
 
