@@ -175,7 +175,7 @@ static int piped(void)
     bad |= vmsplice(ends[1], &v, 1, 0) != 4096;
     for (int i = 2; i < BLOCKS; i++)
         free(block[i]);
-    (void)!alarm(300); /* instead of waiting without end */
+    (void)!alarm(1200); /* instead of waiting without end */
     usleep(1000000);
     bad |= allocate(2, BLOCKS, 1);
     return bad || !intact("again", BLOCKS, 1);

@@ -45,6 +45,8 @@ class ReadsTest(driven.DrivenCase):
 
     def settled(self, p):
         """What has come up when no more does: free DRAM has been filled."""
+        self.wait_for('free DRAM is filled', lambda: self.status().get(p.pid, {}).get(
+            'dram_bytes', 0) >= 4096 * KIB - 64 * KIB)
         last, since = -1, time.monotonic()
         while time.monotonic() < since + 2:
             if self.up(p) != last:

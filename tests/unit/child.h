@@ -31,14 +31,14 @@ static inline int under_valgrind(void)
         }                                                                                          \
     } while (0)
 
-/* fn(arg) in a child that has 100 s; its wait status (0: all checks held). */
+/* fn(arg) in a child that has 600 s; its wait status (0: all checks held). */
 static inline int in_child(void (*fn)(void *arg), void *arg)
 {
     int status = -1;
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
-        alarm(100);
+        alarm(600);
         fn(arg);
         _exit(0);
     }

@@ -31,7 +31,7 @@ static void run(void (*fn)(void))
         int fd = open(path, O_CREAT | O_TRUNC | O_RDWR | O_APPEND, 0600);
         dup2(fd, 2);
         close(fd);
-        alarm(100);
+        alarm(600);
         fn();
         _exit(0);
     }

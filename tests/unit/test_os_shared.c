@@ -71,7 +71,7 @@ static void test_race(void **state)
         for (int i = 0; i < PROCESSES; i++) {
             pid[i] = fork();
             if (pid[i] == 0) {
-                alarm(110);
+                alarm(610);
                 meet(start);
                 _exit(0);
             }
@@ -339,7 +339,7 @@ static void test_threads_outlive_main(void **state)
     if (pid == 0) {
         pthread_t t;
         prctl(PR_SET_PDEATHSIG, 0);
-        alarm(100);
+        alarm(600);
         pthread_create(&t, NULL, live_on, &p[1]);
         syscall(SYS_exit, 0);
     }

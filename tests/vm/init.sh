@@ -38,10 +38,10 @@ done </etc/modules
 tries=0
 until (exec >/dev/vport0p1) 2>/dev/null; do
     tries=$((tries + 1))
-    [ $tries -lt 500 ] || break
+    [ $tries -lt 6000 ] || break
     usleep 10000
 done
-[ $tries -lt 500 ] && exec >/dev/vport0p1 2>&1
+[ $tries -lt 6000 ] && exec >/dev/vport0p1 2>&1
 
 # Newer kernels would online the memory as ordinary memory before daxctl comes.
 echo offline >/sys/devices/system/memory/auto_online_blocks

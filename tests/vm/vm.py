@@ -142,7 +142,7 @@ def main():
                    help="a shell variable for the jobs")
     r.add_argument("--cpus", type=int, default=2)
     # A machine that hangs is ended; a busy computer is no reason to end one.
-    r.add_argument("--seconds", type=int, default=1500)
+    r.add_argument("--seconds", type=int, default=4000)
     r.add_argument("jobs", nargs="+", metavar="JOB")
     t = commands.add_parser("selftest", help="machines that end badly are noticed")
     t.add_argument("--vm-exit", required=True)

@@ -56,7 +56,7 @@ int main(int argc, char **argv)
         pid_t pid = fork();
         CHECK(pid >= 0);
         if (pid == 0) {
-            alarm(300); /* a lock that nobody will give back */
+            alarm(1200); /* a lock that nobody will give back */
             CHECK(holds(mine, 20000, (uint64_t)f));
             free(mine);
             uint64_t s = (uint64_t)f + 99;

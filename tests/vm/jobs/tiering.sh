@@ -35,8 +35,10 @@ before=$(count pgmigrate_success)
 promoted=$(count pgpromote_success)
 export HYBRID_DRAM=1M HYBRID_INTERVAL=300ms HYBRID_MIGRATE=eager HYBRID_MIGRATE_INTERVAL=300ms
 export HYBRID_MIGRATE_CORE=100 HYBRID_TRACE=/tmp/trace HYBRID_STATS=/tmp/tiering.json
+read -r begin _ </proc/uptime
 check "the same under the library" \
     placed first-fit ./lost_writes -s "${seconds:-6}" -d /mnt/disk preload
+read -r end _ </proc/uptime
 moved=$(($(count pgmigrate_success) - before))
 ours=$(sed -n 's/.*"up": \([0-9]*\), "down": \([0-9]*\).*/\1 \2/p' /tmp/trace | tail -n 1 |
     awk '{ print ($1 + $2) / 4096 }')
@@ -49,5 +51,6 @@ done
 echo "     ${told%,}"
 echo 0 >$balancing
 echo 0 >$demotion
-check "moves are bounded" test "$moved" -le $((512 * 4 * ${seconds:-6}))
+# It takes longer than it was told where the machine is slow.
+check "moves are bounded" test "$moved" -le $((512 * 4 * (${end%.*} - ${begin%.*} + 1)))
 exit $failed
