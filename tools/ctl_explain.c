@@ -221,6 +221,9 @@ static void note_all(struct explained *e, const struct hy_settings *s)
                  t == HY_DRAM ? "DRAM" : "PM", p->threads[t], cpus);
     if (e->counted && p->source.known > 0 && p->source.known < 80)
         note(e, "only %.0f%% of the sampled accesses belong to a known site", p->source.known);
+    if (e->counted && strstr(p->source.accesses, "load-samples") &&
+        !strstr(p->source.accesses, "store-samples"))
+        note(e, "stores were not sampled there: a site that is only written seems not to be used");
     if (e->counted && !e->plan.exact)
         note(e, "so many sites that the choice is good, but not proven to be the best");
     if (s->policy != HY_POLICY_AUTO)

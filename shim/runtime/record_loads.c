@@ -155,7 +155,8 @@ void record_loads_tick(record_access_fn fn)
         begin_turn(l.stores && now >= l.due ? ACCESS_WRITTEN - l.now : l.now);
     }
     bool none = l.r.rings == 0;
-    load_rings_serve(&l.r);
+    while (load_rings_serve(&l.r) > 0) /* nobody waits for this thread */
+        ;
     l.tick = os_now_ns();
     if (none) /* seen from here on */
         l.last = l.tick;

@@ -59,7 +59,7 @@ static int next_round(void)
         s.pass = (struct sample_counts){0};
         s.pass_ns = now;
     }
-    load_rings_serve(&s.r);
+    (void)load_rings_serve(&s.r);
     s.view.left_out = s.r.left_out;
     s.view.threads = s.r.rings;
     s.round_ns = now;

@@ -151,7 +151,7 @@ void load_rings_turn(struct load_rings *r)
     r->first += r->room;
 }
 
-void load_rings_serve(struct load_rings *r)
+unsigned load_rings_serve(struct load_rings *r)
 {
     int32_t id[IDS];
     int own = os_gettid(), n = os_thread_ids(id, IDS);
@@ -168,7 +168,7 @@ void load_rings_serve(struct load_rings *r)
         /* One may have come since the turn began. */
         if (!free_of_filters && os_seccomp() != 0) {
             load_rings_close(r);
-            return;
+            return 0;
         }
         free_of_filters = true;
         int e = r->rings < r->room && opened < AT_ONCE
@@ -180,6 +180,7 @@ void load_rings_serve(struct load_rings *r)
         if (e == -EPERM || e == -ENOMEM) /* of this memory there is no more */
             r->room = r->rings;
     }
+    return opened;
 }
 
 /* --- samples --------------------------------------------------------------------------- */

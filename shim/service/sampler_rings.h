@@ -57,9 +57,9 @@ bool load_rings_take_counter(void);
 void load_rings_drop(struct load_rings *r);
 /* The same, and other threads come first, where not all can have one. */
 void load_rings_turn(struct load_rings *r);
-/* Threads without a ring get one, a few at each call; in a new turn with another period. Closes all
- * where a seccomp filter has come: it might kill who opens. */
-void load_rings_serve(struct load_rings *r);
+/* Threads without a ring get one, a few at each call; in a new turn with another period. How many
+ * it were. Closes all where a seccomp filter has come: it might kill who opens. */
+unsigned load_rings_serve(struct load_rings *r);
 /* What came since. -EBUSY: others want the counters, and lose as much as we: all is closed. */
 int load_rings_read(struct load_rings *r, void (*fn)(void *ctx, uint64_t address, uint64_t source),
                     void *ctx, struct sample_counts *counts);

@@ -102,6 +102,7 @@ class Accesses(unittest.TestCase):
         self.assertAlmostEqual(int(rec['samples']) * int(rec['period']) / loads, 1, delta=0.35)
         self.assertEqual(report['record']['accesses_by'], 'load-samples')
         self.assertGreater(report['record']['samples'], 100)
+        self.assertIn('stores were not sampled', ' '.join(self.explain()[0]['notes']))
 
     def test_stores_and_counters(self):
         """Shares are the samples', sums the counters'."""
@@ -120,6 +121,7 @@ class Accesses(unittest.TestCase):
         self.assertIn('accesses   ' + rec['accesses'], text)
         self.assertEqual(plan['accesses_by'], rec['accesses'])
         self.assertTrue(plan['counted'])
+        self.assertNotIn('not sampled', ' '.join(plan['notes']))
         tiers = {s['block_bytes']: s['tier'] for s in plan['sites']}
         # 4 MiB: 55% of what is read in one, 70% of what is written in three.
         self.assertEqual((tiers[1 << 20], tiers[3 << 20], tiers[4 << 20]), ('dram', 'dram', 'pm'),
