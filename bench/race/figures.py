@@ -5,9 +5,9 @@ import os
 # Readable for the colour-blind and in grey; families share a hue.
 COLOURS = {"all-dram": "#d9d9d9", "all-pm": "#969696", "linux": "#4d4d4d",
            "memtier-ratio": "#e69f00", "memtier-threshold": "#f0c75e",
-           "hybrid-class": "#a6cee3", "hybrid-profile": "#56a5d8", "hybrid-threads": "#3182bd",
-           "hybrid-migrate": "#2166ac", "hybrid-company": "#14477a", "hybrid-all": "#009e73",
-           "optimum": "#ffffff"}
+           "hybrid-default": "#d55e00", "hybrid-class": "#a6cee3", "hybrid-profile": "#56a5d8",
+           "hybrid-threads": "#3182bd", "hybrid-migrate": "#2166ac", "hybrid-company": "#14477a",
+           "hybrid-all": "#009e73", "optimum": "#ffffff"}
 # Taller bars are cut, with their value written in: they would flatten all others.
 TALLEST = 3.0
 

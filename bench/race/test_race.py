@@ -189,6 +189,15 @@ class Contenders(unittest.TestCase):
         run = run_of("hybrid-class")
         self.assertNotIn("HYBRID_THREADS", run.contender.env(run, 0, "/s"))
 
+    def test_just_preloaded_is_told_nothing(self):
+        setup = Setup("/b", "/l", "/m", "/p", ALL | {"INTERVAL", "CLASS_PERIOD"})
+        run = run_of("hybrid-default", setup=setup)
+        self.assertEqual(run.contender.learns, ())
+        env = run.contender.env(run, 0, "/s")
+        self.assertEqual(env.keys() & {"HYBRID_CLASS", "HYBRID_THREADS", "HYBRID_MIGRATE",
+                                       "HYBRID_PROFILE", "HYBRID_POLICY"}, set())
+        self.assertEqual((env["HYBRID_INTERVAL"], env["HYBRID_CLASS_PERIOD"]), ("1ms", "1ms"))
+
     def test_each_program_of_a_group_has_its_class(self):
         run = run_of("hybrid-class", PAIR)
         self.assertEqual([run.contender.env(run, i, "/s")["HYBRID_CLASS"] for i in (0, 1)],
@@ -231,6 +240,10 @@ class Contenders(unittest.TestCase):
 
     def test_memory_that_libhybrid_calls_pm_must_be_pm(self):
         self.assertTrue(self.problems("hybrid-class", hybrid=self.REPORT, llc_reads_dram=1000))
+        for moved, wrong in ((8 * MIB, False), (6 * MIB, True)):
+            report = {**self.REPORT, "migration": {"down_bytes": moved}}
+            self.assertEqual(bool(self.problems("hybrid-class", hybrid=report,
+                                                llc_reads_dram=1000)), wrong)
 
     def test_nothing_may_be_said_but_what_is_known(self):
         memtier = contender("memtier-ratio")
