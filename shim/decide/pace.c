@@ -65,7 +65,12 @@ uint64_t pace_moves(const struct pace *p)
 
 uint64_t pace_fill(const struct pace *p)
 {
-    return p->truce > 0 || p->byte_room <= 0 ? 0 : (uint64_t)p->byte_room / HY_PAGE;
+    return p->truce > 0 ? 0 : pace_owed(p);
+}
+
+uint64_t pace_owed(const struct pace *p)
+{
+    return p->byte_room <= 0 ? 0 : (uint64_t)p->byte_room / HY_PAGE;
 }
 
 void pace_truce(struct pace *p, unsigned passes)

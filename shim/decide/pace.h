@@ -45,6 +45,8 @@ static inline bool pace_paused(const struct pace *p)
 uint64_t pace_moves(const struct pace *p);
 /* The same of free DRAM that is filled before anything is known: by the rate alone. */
 uint64_t pace_fill(const struct pace *p);
+/* And of what others ask for: no pause, and no quarrel, keeps it from them. */
+uint64_t pace_owed(const struct pace *p);
 void pace_filled(struct pace *p, uint64_t pages);
 /* Of these, in exchange for others that may be as good; of so many pages on DRAM. */
 uint64_t pace_swaps(const struct pace *p, uint64_t dram_pages);

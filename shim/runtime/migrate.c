@@ -12,6 +12,7 @@
 #include "base/guard.h"
 #include "decide/coverage.h"
 #include "decide/pace.h"
+#include "decide/share.h"
 #include "runtime/figures.h"
 #include "runtime/internal.h"
 #include "runtime/migrate_beside.h"
@@ -46,7 +47,7 @@ static struct {
     uint64_t block_ns; /* as measured */
     struct migrate_judge judge;
     uint64_t blocks; /* watched, at the last pass */
-    bool filled;     /* free DRAM, once */
+    struct share share;
     void (*on_pass)(const struct migrate_pass *);
     struct migrate_view view; /* under lock */
 } m;
@@ -124,7 +125,7 @@ static bool begin(void)
     m.block_ns = emulator_open() ? 0 : BLOCK_NS;
     pace_init(&m.pace, &limits);
     judge_init(&m.judge);
-    m.filled = false;
+    m.share = (struct share){0};
     m.blocks = 0;
     books_open(true);
     pthread_mutex_lock(&lock);
@@ -150,25 +151,36 @@ static uint64_t dram_pages(const uint64_t on[HY_TIERS])
     return (uint64_t)HY_MAX((int64_t)on[HY_DRAM] + room, (int64_t)0);
 }
 
+/* Others leave DRAM, or ask for some. Who is CPU-bound would be asked for it again. */
+static bool others_changed(void)
+{
+    struct policy_view v;
+    policy_get(&v);
+    bool asked = share_is_asked(&m.share, v.asked, v.used[HY_DRAM]);
+    return asked || (v.cls != HY_CLASS_CPU && share_grows(&m.share, policy_dram_share()));
+}
+
 /* Free DRAM serves nobody: what fits comes up, after the first look and at the full rate, as soon as no
- * more memory has come for an interval. Hot pages that are found later change places with it. */
-static bool fill_first(struct migrate_pass *pass)
+ * more memory has come for an interval; so does what others leave later. Hot pages that are found
+ * later change places with it. */
+static bool fill_free(struct migrate_pass *pass)
 {
     struct page_move list[LIST];
     uint64_t bands[HY_TIERS][BANDS], on[HY_TIERS];
     uint64_t blocks = sampler_blocks();
     bool settled = blocks == m.blocks;
     m.blocks = blocks;
-    if (m.filled || m.eager || !settled)
+    (void)others_changed();
+    if (m.share.filled || m.eager || !settled)
         return false;
     for (uint64_t most; (most = pace_fill(&m.pace)) > 0 && goes_on();) {
         sampler_totals(bands, on);
         struct move_limits l = {.dram_pages = dram_pages(on), .moves = most, .fill_cold = true};
         unsigned n = l.dram_pages > on[HY_DRAM] ? sampler_moves(&l, VISITS, list, LIST, NULL) : 0;
-        m.filled = n == 0;
-        for (unsigned i = 0; i < n && !m.filled; i++)
-            m.filled = !carry_out(&m.carrier, &list[i], pass, true);
-        if (m.filled)
+        m.share.filled = n == 0;
+        for (unsigned i = 0; i < n && !m.share.filled; i++)
+            m.share.filled = !carry_out(&m.carrier, &list[i], pass, true);
+        if (m.share.filled)
             break;
     }
     return pass->up_pages > 0;
@@ -198,8 +210,8 @@ static void move_pages_of_pass(struct migrate_pass *pass)
             .hold_reads = m.balance.state != BALANCE_OFF,
             .shed = m.balance.step,
         };
-        if (on[HY_DRAM] > l.dram_pages && l.moves == 0 && pace_paused(&m.pace))
-            l.moves = on[HY_DRAM] - l.dram_pages; /* what others are owed does not wait */
+        if (on[HY_DRAM] > l.dram_pages) /* what others are owed waits for the rate alone */
+            l.moves = HY_MAX(l.moves, HY_MIN(on[HY_DRAM] - l.dram_pages, pace_owed(&m.pace)));
         unsigned n = l.moves ? sampler_moves(&l, VISITS, list, LIST, &regret) : 0;
         pass->regretted_pages = HY_MAX(pass->regretted_pages, regret);
         if (l.moves == 0)
@@ -295,7 +307,8 @@ static void publish(struct migrate_pass *pass)
         m.on_pass(pass);
 }
 
-/* Until the next pass is due, or the counts tell that the program has turned to something else. */
+/* Until the next pass is due, others ask for DRAM or leave some, or the counts tell that the program
+ * has turned to something else. */
 static bool rest_between(uint64_t start)
 {
     uint64_t now;
@@ -303,6 +316,8 @@ static bool rest_between(uint64_t start)
         if (!rest_until(HY_MIN(now + m.pace.limits.interval_min, start + m.pace.interval)))
             return false;
         judge_gather(&m.judge, &m.pace);
+        if (others_changed())
+            break;
     }
     return goes_on();
 }
@@ -357,7 +372,7 @@ static bool one_pass(void)
         return false;
     }
     look_beside();
-    bool fills = fill_first(&pass);
+    bool fills = fill_free(&pass);
     sampler_totals(pass.pages, pass.on);
     judge(&pass);
     moving = now_ns();

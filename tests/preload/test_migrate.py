@@ -227,6 +227,19 @@ class MigrateTest(driven.DrivenCase):
         self.wait_for('the other has its own again', lambda: self.dram(a) >= 24 * MIB)
         a.do('calm', 'check').end()
 
+    def test_what_others_leave_is_filled(self):
+        settings = {'DRAM': '32M', 'DRAM_SHARED': '32M', 'POLICY': 'auto', 'CLASS': 'bandwidth'}
+        a = self.moving(**settings)
+        a.do('big 26')
+        self.wait_for('it has DRAM', lambda: self.dram(a) >= 24 * MIB)
+        b = self.moving(**settings)
+        b.do('big 20')  # nothing of it is used any more
+        self.wait_for('the other has what is free', lambda: self.dram(b) >= 4 * MIB)
+        time.sleep(0.3)  # passes that find nothing to move
+        a.do('check').end()
+        self.wait_for('and what was left', lambda: self.dram(b) >= 18 * MIB)
+        b.do('check').end()
+
 
 def kernel_tells():
     """Is there a kernel here that tells an unprivileged process what it writes?"""
@@ -234,7 +247,7 @@ def kernel_tells():
         with tempfile.TemporaryDirectory(prefix='hybrid-migrate-') as work:
             case = driven.DrivenCase
             p = driven.Driven(case.lib, case.program, work, **SETTINGS)
-            p.do('big 4', 'check')
+            p.do('big 20', 'check')  # with less the library's thread comes late, or not at all
             time.sleep(seconds)
             return p.end()['migration']
 

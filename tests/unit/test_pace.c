@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Which blocks are looked at, how often, how much may move, and when DRAM's bandwidth is
- * relieved. */
+ * Which blocks are looked at, how often, how much may move, when DRAM's bandwidth is relieved,
+ * and when the share of DRAM has changed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -14,6 +14,7 @@
 #include "decide/balance.h"
 #include "decide/coverage.h"
 #include "decide/pace.h"
+#include "decide/share.h"
 
 #define MS 1000000ull
 #define S  1000000000ull
@@ -235,6 +236,7 @@ static void a_truce_is_kept(void **state)
         assert_true(pace_paused(&p));
         assert_int_equal(pace_moves(&p), 0);
         assert_int_equal(pace_fill(&p), 0);
+        assert_true(pace_owed(&p) > 0);
         pace_wake(&p);
         pace_pass(&p, 1000, 900);
     }
@@ -291,6 +293,51 @@ static void balance_needs_proof(void **state)
     assert_int_equal(b.step, 0);
 }
 
+/* --- the share of DRAM ----------------------------------------------------------- */
+
+static void what_others_leave_is_filled(void **state)
+{
+    struct share s = {0};
+    (void)state;
+    assert_true(share_grows(&s, 1000)); /* the first one */
+    assert_false(share_grows(&s, 1000));
+    s.filled = true;
+    assert_false(share_grows(&s, 1010)); /* as allocations come and go */
+    assert_true(s.filled);
+    assert_true(share_grows(&s, 1100));
+    assert_false(s.filled);
+    s.filled = true;
+    /* What it has lost and gets again is more than it had. */
+    assert_false(share_grows(&s, 500));
+    assert_true(s.filled);
+    assert_true(share_grows(&s, 600));
+    assert_false(s.filled);
+    /* Little by little: nothing is forgotten. */
+    s.filled = true;
+    unsigned times = 0;
+    for (uint64_t share = 600; share <= 1200; share++)
+        if (share_grows(&s, share)) {
+            times++;
+            s.filled = true;
+        }
+    assert_in_range(times, 20, 60);
+}
+
+static void others_ask_for_more(void **state)
+{
+    struct share s = {0};
+    (void)state;
+    assert_false(share_is_asked(&s, 0, 6400));
+    assert_false(share_is_asked(&s, 100, 6400)); /* a 64th */
+    assert_true(share_is_asked(&s, 101, 6400));
+    assert_false(share_is_asked(&s, 101, 6400)); /* it is known */
+    assert_false(share_is_asked(&s, 0, 6400));
+    assert_true(share_is_asked(&s, 6400, 6400));
+    /* It has moved what it was asked for. */
+    assert_false(share_is_asked(&s, 0, 0));
+    assert_true(share_is_asked(&s, 1, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -307,6 +354,8 @@ int main(void)
         cmocka_unit_test(a_truce_is_kept),
         cmocka_unit_test(sheds_until_use_drops),
         cmocka_unit_test(balance_needs_proof),
+        cmocka_unit_test(what_others_leave_is_filled),
+        cmocka_unit_test(others_ask_for_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
