@@ -126,7 +126,11 @@ static void begin(void)
 
 static void begin_turn(enum access_kind k)
 {
-    load_rings_turn(&l.r);
+    /* Other threads only when these have had both turns. */
+    if (k == ACCESS_READ)
+        load_rings_turn(&l.r);
+    else
+        load_rings_drop(&l.r);
     l.now = k;
     l.r.e = l.event[k];
     l.r.period = l.period[k];

@@ -56,6 +56,8 @@ void load_rings_drop(struct load_rings *r)
 {
     for (unsigned i = 0; i < r->rings; i++)
         os_load_close(&r->ring[i]);
+    if (r->rings > 0)
+        r->served = r->rings;
     r->rings = 0;
 }
 
@@ -148,7 +150,7 @@ void load_rings_turn(struct load_rings *r)
 {
     load_rings_drop(r);
     r->room = room_for_rings();
-    r->first += r->room;
+    r->first += HY_MAX(r->served, 1u);
 }
 
 unsigned load_rings_serve(struct load_rings *r)

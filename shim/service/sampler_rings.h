@@ -36,7 +36,8 @@ struct load_rings {
     struct os_load_ring own;
     struct os_load_ring ring[LOAD_RINGS];
     unsigned rings, room;
-    unsigned first;    /* thread to begin with, so that each has its turn */
+    unsigned first;    /* thread to begin with, so that each has its turn: behind */
+    unsigned served;   /* as many as had one before */
     int32_t holder;    /* process for which this is the open set */
     unsigned left_out; /* threads without a ring, for want of memory or permission */
 };
