@@ -502,7 +502,12 @@ def main(argv):
             signal.signal(s, interrupt)
     folder, status = None, 0
     try:
-        folder = make_folder()
+        # What was made must be known before an interrupt is heard, or nobody removes it.
+        old = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        try:
+            folder = make_folder()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, old)
         check_output(output)
         check_variables(o)
         facts, emulator, counts = [], None, None
