@@ -5,9 +5,9 @@
 
 #define WAYS 4u /* of the table */
 
-#define FIRST_REST  4u /* passes; doubles with each strike */
+#define FIRST_REST   4u /* passes; doubles with each strike */
 #define MOST_STRIKES 7u
-#define FORGIVING   16u /* passes */
+#define FORGIVING    16u /* passes */
 
 #define UNIT           8u /* what is moved counts an eighth less in each pass */
 #define UNDONE_PERCENT 25u
@@ -18,7 +18,6 @@
 
 #define COST_SHARE  8u /* asking takes this part of what looking and moving may */
 #define LEAST_ASKED 512u
-#define MOST_ASKED  8192u
 
 void others_init(struct others *o)
 {
@@ -30,6 +29,7 @@ void others_pass(struct others *o)
 {
     o->pass++;
     o->forgiving -= o->forgiving > 0;
+    o->pause -= o->pause > 0;
     o->moved -= (o->moved + UNIT - 1) / UNIT;
     o->undone -= (o->undone + UNIT - 1) / UNIT;
 }
@@ -139,17 +139,21 @@ bool others_resting(const struct others *o, unsigned *at, uint64_t *ret_first)
 
 unsigned others_pause(struct others *o)
 {
+    if (o->pause > 0) {
+        o->moved = o->undone = 0; /* found late, a slice at a time: it is the same quarrel */
+        return 0;
+    }
     if (o->undone < UNDONE_LEAST * UNIT || o->undone * 100 < o->moved * UNDONE_PERCENT) {
         o->calm += o->moved > 0;
         if (o->calm >= CALM_PASSES)
             o->next_pause = FIRST_PAUSE;
         return 0;
     }
-    unsigned passes = o->next_pause;
+    o->pause = o->next_pause;
     o->next_pause = HY_MIN(o->next_pause * 2, LONGEST_PAUSE);
     o->moved = o->undone = 0;
     o->calm = 0;
-    return passes;
+    return o->pause;
 }
 
 /* --- asking ------------------------------------------------------------------------------ */
@@ -157,7 +161,7 @@ unsigned others_pause(struct others *o)
 uint64_t others_budget(uint64_t interval_ns, unsigned core_permille, uint64_t page_ns)
 {
     uint64_t n = interval_ns / 1000 * core_permille / COST_SHARE / HY_MAX(page_ns, (uint64_t)1);
-    return HY_MIN(HY_MAX(n, (uint64_t)LEAST_ASKED), (uint64_t)MOST_ASKED);
+    return HY_MIN(HY_MAX(n, (uint64_t)LEAST_ASKED), (uint64_t)OTHERS_MOST);
 }
 
 uint32_t others_step(uint64_t pages, uint64_t budget)

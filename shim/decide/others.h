@@ -26,6 +26,7 @@ struct others {
     uint32_t pass;
     unsigned forgiving;     /* passes */
     uint64_t moved, undone; /* pages, of late: in eighths */
+    unsigned pause;         /* passes to come */
     unsigned next_pause, calm;
     struct others_spot spot[OTHERS_SPOTS];
 };
@@ -48,6 +49,8 @@ bool others_resting(const struct others *o, unsigned *at, uint64_t *ret_first);
 /* At the end of what a pass found: so many passes without moves; 0: none. */
 unsigned others_pause(struct others *o);
 
+/* The most pages asked about in a pass in which many prove to be elsewhere. */
+#define OTHERS_MOST 8192u
 /* How many pages to ask about in a pass, when one costs `page_ns`; and one in how many of a
  * footprint: a power of two, at most OTHERS_SPOT. */
 uint64_t others_budget(uint64_t interval_ns, unsigned core_permille, uint64_t page_ns);

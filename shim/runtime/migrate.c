@@ -160,9 +160,9 @@ static bool others_changed(void)
     return asked || (v.cls != HY_CLASS_CPU && share_grows(&m.share, policy_dram_share()));
 }
 
-/* Free DRAM serves nobody: what fits comes up, after the first look and at the full rate, as soon as no
- * more memory has come for an interval; so does what others leave later. Hot pages that are found
- * later change places with it. */
+/* Free DRAM serves nobody: what fits comes up, after the first look and at the full rate, as soon
+ * as no more memory has come for an interval; so does what others leave later. Hot pages that are
+ * found later change places with it. */
 static bool fill_free(struct migrate_pass *pass)
 {
     struct page_move list[LIST];

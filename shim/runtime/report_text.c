@@ -145,8 +145,7 @@ static void text_migration(const struct migrate_view *m, struct textbuf *o)
                 " of them undoing moves\n",
                 m->beside.found_pages, m->beside.undone_pages);
     if (m->beside.truces)
-        textbuf_add(o, "  moves rested %" PRIu64 " times as others undid them\n",
-                    m->beside.truces);
+        textbuf_add(o, "  moves rested %" PRIu64 " times as others undid them\n", m->beside.truces);
 }
 
 void report_text(const struct report *r, struct textbuf *o)

@@ -117,7 +117,9 @@ int migrator_where(const struct migrator *m, void *const *page, unsigned n, int8
         return -EINVAL;
     int r = os_page_nodes(page, n, where);
     for (unsigned i = 0; r == 0 && i < n; i++)
-        ret[i] = on(m->nodes[HY_DRAM], where[i]) ? HY_DRAM : on(m->nodes[HY_PM], where[i]) ? HY_PM : -1;
+        ret[i] = on(m->nodes[HY_DRAM], where[i]) ? HY_DRAM
+                 : on(m->nodes[HY_PM], where[i]) ? HY_PM
+                                                 : -1;
     return r;
 }
 

@@ -94,9 +94,10 @@ void sampler_forget(void);
 bool sampler_all_on(const void *base, size_t bytes, enum hy_tier t);
 /* Pages were moved, or refused to (then `to` is where they still are). */
 void sampler_moved(void *base, size_t bytes, enum hy_tier to, bool moved);
-/* Others move pages, too. sampler_places asks `where` about a part of the pages, at most about so
- * many, and goes on from there the next time; what is not where it was believed to be is from now
- * on believed to be there, and told: at most `cap` runs, not fewer than HISTORY_BLOCK. */
+/* Others move pages, too. sampler_places asks `where` about a part of the pages, about so
+ * many (OTHERS_MOST where many are elsewhere), and goes on from there the next time; what is not
+ * where it was believed to be is from now on believed to be there, and told: at most `cap` runs,
+ * not fewer than HISTORY_BLOCK. */
 typedef int (*sampler_where_fn)(void *arg, void *const *page, unsigned n, int8_t *ret_tier);
 struct sampler_found {
     void *base;

@@ -7,7 +7,8 @@ struct asking {
     void *arg;
     struct sampler_found *found;
     unsigned n, cap;
-    uint64_t asked;
+    uint64_t asked;  /* in all, */
+    uint64_t probed; /* of them to find out whether to ask more */
     bool failed;
 };
 
@@ -64,6 +65,7 @@ static void find_in(struct asking *a, unsigned at, struct range_part block, uint
     bool any = step == 1;
     uint32_t offset = hy_sampler->places_round * 5 % step;
     uint32_t n = any ? 0 : ask(a, at, block, step, offset, is);
+    a->probed += any ? block.pages : n;
     for (uint32_t i = 0; i < n && !any; i++)
         any = elsewhere(at, block.first + offset + i * step, is[i]);
     if (any && !a->failed)
@@ -96,7 +98,8 @@ unsigned sampler_places(uint64_t budget, sampler_where_fn where, void *arg,
     struct asking a = {.where = where, .arg = arg, .found = ret, .cap = cap};
     uint64_t left = sampler_blocks();
     bool more = true;
-    for (; more && left > 0 && !a.failed && a.asked < budget && a.n + HISTORY_BLOCK <= cap;
+    for (; more && left > 0 && !a.failed && a.probed < budget && a.asked < OTHERS_MOST &&
+           a.n + HISTORY_BLOCK <= cap;
          left--) {
         unsigned at;
         struct range_part block;

@@ -128,7 +128,12 @@ static void much_that_is_undone_is_a_pause(void **state)
         others_pass(&o);
         others_found(&o, AT + 1000 * i, 100, true);
         assert_int_equal(others_pause(&o), want);
-        assert_int_equal(others_pause(&o), 0); /* said once */
+        assert_int_equal(others_pause(&o), 0); /* said once, */
+        others_pass(&o);
+        others_found(&o, AT + 1000 * i + 200, 100, true); /* also where more is found of it */
+        assert_int_equal(others_pause(&o), 0);
+        for (unsigned k = 0; k < want; k++)
+            others_pass(&o);
         want = HY_MIN(want * 2, 64u);
     }
     for (unsigned i = 0; i < 40; i++) { /* moves that stay */

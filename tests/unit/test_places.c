@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "decide/coverage.h"
+#include "decide/others.h"
 #include "service/sampler.h"
 
 #define MIB     (1ul << 20)
@@ -68,8 +69,8 @@ static void begin(size_t dram_pages, size_t pm_pages)
     if (dram_pages)
         assert_int_equal(sampler_add(BASE, dram_pages * HY_PAGE, HY_DRAM, false), 0);
     if (pm_pages)
-        assert_int_equal(
-            sampler_add(BASE + dram_pages * HY_PAGE, pm_pages * HY_PAGE, HY_PM, false), 0);
+        assert_int_equal(sampler_add(BASE + dram_pages * HY_PAGE, pm_pages * HY_PAGE, HY_PM, false),
+                         0);
 }
 
 static struct sampler_found found[FOUND];
@@ -136,11 +137,17 @@ static void a_slice_at_a_time(void **state)
         most = HY_MAX(most, answers - before);
     }
     assert_true(passes < FOREVER);
-    assert_true(most <= budget + HISTORY_BLOCK + HISTORY_BLOCK);
-    memset(on, HY_PM, PAGES / 2); /* all of a tier: after one round of the footprint */
+    assert_true(most <= OTHERS_MOST + HISTORY_BLOCK);
+    for (most = 0; most < PAGES;) { /* nothing is elsewhere: no more than that */
+        uint64_t before = answers;
+        assert_int_equal(look(budget), 0);
+        assert_true(answers - before <= budget + HISTORY_BLOCK);
+        most += (answers - before) * OTHERS_SPOT;
+    }
+    memset(on, HY_PM, PAGES / 2); /* all of a tier: soon */
     for (passes = 0; !agrees(PAGES) && passes < FOREVER; passes++)
         look(budget);
-    assert_true(passes <= PAGES / budget + 1);
+    assert_true(passes <= PAGES / OTHERS_MOST + PAGES / OTHERS_SPOT / budget + 1);
     sampler_close();
 }
 
@@ -195,7 +202,8 @@ static void ranges_change_meanwhile(void **state)
     sampler_totals(bands, sum);
     for (unsigned i = 0; i < 9000; i++)
         for (unsigned t = 0; t < HY_TIERS; t++)
-            is[t] += on[i] == (int)t && sampler_all_on(BASE + i * HY_PAGE, HY_PAGE, (enum hy_tier)t);
+            is[t] +=
+                on[i] == (int)t && sampler_all_on(BASE + i * HY_PAGE, HY_PAGE, (enum hy_tier)t);
     assert_true(sum[HY_DRAM] >= is[HY_DRAM] && sum[HY_PM] >= is[HY_PM]);
     for (unsigned i = 0; i < 9000; i++) /* watched pages that are in memory are where they are */
         assert_false(on[i] >= 0 && sampler_all_on(BASE + i * HY_PAGE, HY_PAGE, !on[i]));

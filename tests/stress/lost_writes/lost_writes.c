@@ -27,7 +27,7 @@ enum {
     FORK_RARELY = 128,
     CHILD_LOOKS = 20,
     PHASE_SECONDS = 1,
-    PATIENCE_SECONDS = 240
+    PATIENCE_SECONDS = 400
 };
 
 static struct writer *writers[KINDS]; /* NULL: this kind cannot be had here */
@@ -219,7 +219,7 @@ static const char usage[] =
     "  -d     on a disk, for O_DIRECT (.)\n"
     "  -o, -x only, or without, this way to write; names as in the report\n"
     "  -l     succeed when a write is lost, and only then\n"
-    "  -m     until so many pages moved; 3 if they did not within four minutes more\n"
+    "  -m     until so many pages moved; 3 if they did not within 400 s more\n"
     "  -n     no forks\n"
     "  -w     the sampler watches the pages meanwhile\n";
 

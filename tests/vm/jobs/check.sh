@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # For the jobs: check WHAT COMMAND... runs a command that must succeed and adds a
-# line to the report; status, says, waits and placed make such commands.
+# line to the report; status, says, waits, answers, has and placed make such commands.
 . ./settings
 failed=0
 lib=/job/libhybrid.so
@@ -57,4 +57,42 @@ placed() { # POLICY COMMAND...: under the library, from the start
     policy=$1
     shift
     env HYBRID_POLICY="$policy" HYBRID_START=0 HYBRID_PM="${pm:-auto}" LD_PRELOAD=$lib "$@"
+}
+
+# --- programs that the job drives: pl_pages, by what is written to a descriptor ---
+
+patience=${patience:-300}
+
+drive() { # NAME DESCRIPTOR SETTING...: $NAME is its process
+    who=$1
+    descriptor=$2
+    shift 2
+    mkfifo /tmp/$who.in
+    env HYBRID_STATS=/tmp/$who.json HYBRID_COUNTERS=off HYBRID_MIGRATE=lazy HYBRID_INTERVAL=100ms \
+        HYBRID_MIGRATE_INTERVAL=300ms HYBRID_MIGRATE_CORE=100 HYBRID_START=0 HYBRID_PM=auto \
+        LD_PRELOAD=$lib "$@" ./pl_pages </tmp/$who.in >/tmp/$who.out 2>&1 &
+    eval "$who=$!; exec $descriptor>/tmp/$who.in"
+}
+
+answers() { # NAME NUMBER: so many so far, all of them good
+    grep -v '^ok$' /tmp/$1.out && return 1
+    [ "$(grep -c '^ok$' /tmp/$1.out)" -ge "$2" ]
+}
+
+mib() { # PID NODE: memory of its own that it has there
+    awk -v node="N$2=" '/ anon=/ { for (i = 1; i <= NF; i++) if (index($i, node) == 1)
+            pages += substr($i, length(node) + 1) }
+        END { print int(pages / 256) }' /proc/$1/numa_maps
+}
+
+where() { # NAME...
+    for who in "$@"; do
+        eval "pid=\$$who"
+        echo "$who: $(mib $pid 0) MiB on DRAM, $(mib $pid 1) MiB on PM"
+    done
+}
+
+has() { # NAME NODE -ge|-le MIB
+    eval "pid=\$$1"
+    [ "$(mib "$pid" $2)" $3 $4 ]
 }
