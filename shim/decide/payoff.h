@@ -30,6 +30,10 @@ int64_t payoff_gain(const struct payoff *before, const struct payoff *after,
 int64_t payoff_of_pages(uint64_t up, uint64_t down, double lines, double elapsed_ns,
                         const struct payoff *now, const struct machine_figures *f,
                         double horizon_ns);
+/* Do those moves keep as many lines from PM as they brought there themselves? `to_dram` pages were
+ * read from it, `to_pm` written to it. */
+bool payoff_spares_pm(uint64_t up, uint64_t down, double lines, double elapsed_ns,
+                      double horizon_ns, uint64_t to_dram, uint64_t to_pm);
 /* DRAM's bandwidth in use, 0 to 1; < 0: not known. */
 double payoff_dram_use(const struct payoff *p, const struct machine_figures *f);
 

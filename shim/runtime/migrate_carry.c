@@ -69,8 +69,9 @@ bool carry_out(struct carrier *c, const struct page_move *move, struct migrate_p
     pace_moved(c->pace, tried, spent);
     pace_elapsed(c->pace, spent, 0); /* time goes by meanwhile */
     if (c->moves < CARRY_KEPT)
-        c->kept[c->moves] = *move;
-    c->moves += c->moves <= CARRY_KEPT;
+        c->kept[c->moves++] = *move;
+    else if (sampler_period() > 0)
+        return result.count[MIGRATE_FULL] == 0; /* the verdict on those goes for these as well */
     c->judge->moved_pages += result.count[MIGRATE_MOVED];
     c->judge->moved_ns += spent;
     return result.count[MIGRATE_FULL] == 0;
@@ -84,14 +85,14 @@ void carry_begin(struct carrier *c)
 
 void carry_end(struct carrier *c, bool whole)
 {
-    c->whole &= whole && c->moves <= CARRY_KEPT;
+    c->whole &= whole && c->moves < CARRY_KEPT;
 }
 
 void carry_count(struct carrier *c, uint64_t look_ns)
 {
     struct migrate_judge *j = c->judge;
     uint64_t told[HY_TIERS] = {0};
-    bool all = judge_waits(j) && c->moves > 0 && c->moves <= CARRY_KEPT && sampler_period() > 0;
+    bool all = judge_waits(j) && c->moves > 0 && sampler_period() > 0;
     for (unsigned i = 0; all && i < c->moves; i++)
         all = sampler_told(c->kept[i].base, c->kept[i].bytes, &told[c->kept[i].to]);
     if (!all)

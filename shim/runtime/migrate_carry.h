@@ -17,7 +17,7 @@ struct carrier {
     struct migrate_judge *judge;
     struct beside *beside;
     struct page_move kept[CARRY_KEPT];
-    unsigned moves; /* since the last verdict; > CARRY_KEPT: not all are there */
+    unsigned moves; /* since the last verdict; CARRY_KEPT: there may have been more */
     bool whole;     /* they can be taken back */
 };
 

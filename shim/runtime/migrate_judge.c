@@ -113,8 +113,17 @@ static enum verdict judge_by_pages(struct migrate_judge *j, struct pace *p)
     double horizon = (double)HY_MAX(p->interval, j->told_ns) * HORIZON;
     int64_t gain = payoff_of_pages(up, down, sampler_period(), (double)j->told_ns, &j->last,
                                    figures_here(), horizon);
-    bool plain = up > PLAIN * down && gain >= (int64_t)j->moved_ns;
-    return plain || long_enough ? settle(j, p, gain, 0) : VERDICT_NONE;
+    /* Moves are traffic of PM, too: what makes more than it spares wears it out. */
+    uint64_t half = j->moved_pages / 2;
+    bool paid = gain >= (int64_t)j->moved_ns;
+    bool spares = payoff_spares_pm(up, down, sampler_period(), (double)j->told_ns, horizon,
+                                   j->moved_pages - half, half);
+    bool plain = up > PLAIN * down && paid && spares;
+    if (!plain && !long_enough)
+        return VERDICT_NONE;
+    /* Where it saves time alone it is not gone on with; taking it back would be as much again. */
+    enum verdict said = settle(j, p, spares ? gain : HY_MIN(gain, (int64_t)j->moved_ns - 1), 0);
+    return paid ? VERDICT_GOOD : said;
 }
 
 enum verdict judge_pass(struct migrate_judge *j, struct pace *p)

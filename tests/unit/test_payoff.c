@@ -111,6 +111,18 @@ static void dram_in_use(void **state)
     assert_true(use > 0.49 && use < 0.51);
 }
 
+static void moves_must_spare_more_of_pm_than_they_make(void **state)
+{
+    const double ms = 1e6;
+    (void)state;
+    /* 10 pages up, 10 down: 1280 lines. 100 samples more of 16 lines in 1 ms, for 1 ms: 1600. */
+    assert_true(payoff_spares_pm(150, 50, 16, ms, ms, 10, 10));
+    assert_false(payoff_spares_pm(120, 50, 16, ms, ms, 10, 10));
+    assert_true(payoff_spares_pm(120, 50, 16, ms, 2 * ms, 10, 10));
+    assert_false(payoff_spares_pm(50, 150, 16, ms, 100 * ms, 10, 10));
+    assert_false(payoff_spares_pm(150, 50, 16, 0, ms, 10, 10));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -118,6 +130,7 @@ int main(void)
         cmocka_unit_test(swings_are_no_gain),
         cmocka_unit_test(nothing_known_is_no_gain),
         cmocka_unit_test(pages_tell_what_they_bring),
+        cmocka_unit_test(moves_must_spare_more_of_pm_than_they_make),
         cmocka_unit_test(waits_for_a_line),
         cmocka_unit_test(dram_in_use),
     };
