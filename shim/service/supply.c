@@ -39,6 +39,8 @@ struct tier_supply {
     bool keeps;              /* blocks cannot be given back before the end */
     struct os_file_id fd_id; /* the program may close our fd and reuse its number */
     bool dir_failed;
+    size_t no_room_for; /* a segment for so much was not to be had; not asked again until then */
+    uint64_t no_room_until;
     struct chunk *chunk; /* all that was taken */
     size_t n_chunks, cap_chunks;
 };
@@ -48,6 +50,7 @@ static bool closed;
 static uint32_t inside; /* threads that may be in memkind */
 #define CLOSE_WAITS   20000
 #define CLOSE_WAIT_NS 100000ull
+#define NO_ROOM_NS    20000000ull
 
 static struct {
     int (*create_fixed)(void *, size_t, memkind_t *);
@@ -102,22 +105,33 @@ static bool leaves_address_space(size_t bytes)
     return os_vm_bytes() + bytes + keep <= limit;
 }
 
+/* Once the address space is used up every allocation comes here: it must not ask the system and
+ * read /proc each time. */
+static bool no_room(struct tier_supply *s, size_t bytes)
+{
+    s->no_room_for = bytes;
+    s->no_room_until = os_now_ns() + NO_ROOM_NS;
+    return false;
+}
+
 /* Segments double, so that few kinds are needed (memkind's arenas are limited),
  * and no more than twice what is used is ever accessible. */
 static bool open_segment(enum hy_tier t, struct tier_supply *s, size_t bytes)
 {
+    if (s->no_room_until && bytes >= s->no_room_for && os_now_ns() < s->no_room_until)
+        return false;
     size_t overhead = kind_overhead();
     size_t least = hy_align_up(bytes + overhead + bytes / 4 + 4 * HY_MIB, 2 * HY_MIB);
     size_t want = HY_MAX(HY_MAX((size_t)SEGMENT_MIN, 2 * overhead), s->opened);
     want = HY_MIN(HY_MAX(want, least), s->bytes - s->opened);
     if (want < least)
-        return false;
+        return no_room(s, bytes);
 
     char *base = s->base + s->opened;
     if (!leaves_address_space(want) && !leaves_address_space(want = least))
-        return false;
+        return no_room(s, bytes);
     if (os_commit(base, want) && os_commit(base, want = least))
-        return false;
+        return no_room(s, bytes);
     if (s->backing.nodes)
         (void)os_prefer_nodes(base, want, s->backing.nodes);
     emulator_set_tier(base, want, t);
