@@ -197,7 +197,7 @@ class MigrateTest(driven.DrivenCase):
         for number, answer, settings in (
                 (driven.USERFAULTFD, driven.KILL, {}),
                 (driven.KEXEC_LOAD, driven.REFUSE, {'SECCOMP': '2'})):  # it is one
-            for seconds in 1, 4, 16:  # a busy computer lets the library's thread run late
+            for seconds in 1, 4, 16, 64:  # a busy computer lets the library's thread run late
                 p = self.begin(number, answer, **settings)
                 time.sleep(seconds)
                 p.do('calm', 'check')
