@@ -81,8 +81,7 @@ bool payoff_spares_pm(uint64_t up, uint64_t down, double lines, double elapsed_n
                       double horizon_ns, uint64_t to_dram, uint64_t to_pm)
 {
     double made = ((double)to_dram + (double)to_pm) * HY_PAGE / LINE;
-    return elapsed_ns > 0 &&
-           ((double)up - (double)down) * lines / elapsed_ns * horizon_ns >= made;
+    return elapsed_ns > 0 && ((double)up - (double)down) * lines / elapsed_ns * horizon_ns >= made;
 }
 
 double payoff_dram_use(const struct payoff *p, const struct machine_figures *f)

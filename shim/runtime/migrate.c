@@ -307,8 +307,8 @@ static void publish(struct migrate_pass *pass)
         m.on_pass(pass);
 }
 
-/* Until the next pass is due, others ask for DRAM or leave some, or the counts tell that the program
- * has turned to something else. */
+/* Until the next pass is due, others ask for DRAM or leave some, or the counts tell that the
+ * program has turned to something else. */
 static bool rest_between(uint64_t start)
 {
     uint64_t now;
