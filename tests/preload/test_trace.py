@@ -14,16 +14,17 @@ from viewed import HOLD, PATIENCE_S
 
 
 class Trace(PageCase):
-    # Until its trace, if there is to be one, has that many samples: the library's thread may run
-    # late, and the file is written once a second.
+    # Until its trace, if there is to be one, has that many samples more: the library's thread may run
+    # late, the file is written once a second, and the first samples may be from before all is there.
     BUSY = (
         "import os, time\nb = [bytearray(1 << 20) for _ in range(40)]\nprint('up', flush=True)\n"
         "begin = time.monotonic()\nname = os.environ['HYBRID_TRACE'].replace('%%p', str(os.getpid()))\n"
-        "def goes_on():\n"
+        "def ticks():\n"
+        "  return open(name).read().count('\"tick\"') if os.path.isfile(name) else 0\n"
+        "first = ticks()\n"
+        "while ticks() < first + %d and time.monotonic() < begin + %d:\n"
         "  b[3][77] ^= 1\n"
-        "  if not os.path.isfile(name) or open(name).read().count('\"tick\"') < %d:\n"
-        "    return time.monotonic() < begin + %d\n"
-        "while goes_on():\n  time.sleep(0.01)\n"
+        "  time.sleep(0.01)\n"
     )
 
     def traced(self, code, name='t.trace', **more):
