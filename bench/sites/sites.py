@@ -110,6 +110,10 @@ def case(bench, name, size, share, profile, pm_ms, objects, most):
         ms = bench.placed(name, size, search.digits(chosen, objects), room, f"{share} tried")
         if ms < best_ms:
             best_ms, best = ms, tuple(sorted(o.number for o in chosen))
+    if best:  # the middle one of three as well: the least of single runs is a lucky one
+        digits = search.digits([o for o in objects if o.number in best], objects)
+        best_ms = statistics.median([best_ms] + [
+            bench.placed(name, size, digits, room, f"{share} best again") for _ in range(2)])
     got = bench.with_profile(name, size, profile, room, f"{share} by the profile")
     gain = pm_ms - best_ms
     counts = gain >= LEAST_GAIN * pm_ms
@@ -201,8 +205,8 @@ def main():
     bench = Bench(args)
     shares = len(args.share or (QUICK[1] if args.quick else SHARES))
     resized = 0 if args.quick or args.no_resize else \
-        sum(len(RESIZED.get(n, ())) * (1 + min(shares, 2) * 8) for n in names)
-    bench.progress = lib.Progress(len(names) * (2 + shares * 10) + resized)
+        sum(len(RESIZED.get(n, ())) * (1 + min(shares, 2) * 10) for n in names)
+    bench.progress = lib.Progress(len(names) * (2 + shares * 12) + resized)
     rows = []
     with ThreadPoolExecutor(2) as pool:
         for found in pool.map(lambda n: workload(bench, n, args), names):
