@@ -51,6 +51,7 @@ static uint32_t inside; /* threads that may be in memkind */
 #define CLOSE_WAITS   20000
 #define CLOSE_WAIT_NS 100000ull
 #define NO_ROOM_NS    20000000ull
+#define MEMKIND_ROOM  (16 * HY_MIB)
 
 static struct {
     int (*create_fixed)(void *, size_t, memkind_t *);
@@ -94,15 +95,24 @@ static size_t kind_overhead(void)
     return arenas * ARENA_BYTES;
 }
 
+static bool has_address_space(uint64_t limit, uint64_t bytes)
+{
+    return limit == UINT64_MAX || os_vm_bytes() + bytes <= limit;
+}
+
 /* What is taken is never unmapped. Under RLIMIT_AS a part of the allowance stays
  * for what gives it back: thread stacks, libraries, the next allocator. */
 static bool leaves_address_space(size_t bytes)
 {
     uint64_t limit = os_address_limit();
-    if (limit == UINT64_MAX)
-        return true;
-    uint64_t keep = HY_MAX(limit / 4, 64 * HY_MIB);
-    return os_vm_bytes() + bytes + keep <= limit;
+    return has_address_space(limit, bytes + HY_MAX(limit / 4, 64 * HY_MIB));
+}
+
+/* memkind makes records for each thread and arena that it meets, and crashes where there is no room
+ * for them. */
+static bool memkind_has_room(void)
+{
+    return has_address_space(os_address_limit(), MEMKIND_ROOM);
 }
 
 /* Once the address space is used up every allocation comes here: it must not ask the system and
@@ -114,12 +124,15 @@ static bool no_room(struct tier_supply *s, size_t bytes)
     return false;
 }
 
+static bool had_no_room(const struct tier_supply *s, size_t bytes)
+{
+    return s->no_room_until && bytes >= s->no_room_for && os_now_ns() < s->no_room_until;
+}
+
 /* Segments double, so that few kinds are needed (memkind's arenas are limited),
  * and no more than twice what is used is ever accessible. */
 static bool open_segment(enum hy_tier t, struct tier_supply *s, size_t bytes)
 {
-    if (s->no_room_until && bytes >= s->no_room_for && os_now_ns() < s->no_room_until)
-        return false;
     size_t overhead = kind_overhead();
     size_t least = hy_align_up(bytes + overhead + bytes / 4 + 4 * HY_MIB, 2 * HY_MIB);
     size_t want = HY_MAX(HY_MAX((size_t)SEGMENT_MIN, 2 * overhead), s->opened);
@@ -148,7 +161,8 @@ static bool open_segment(enum hy_tier t, struct tier_supply *s, size_t bytes)
 static void *from_kind(struct tier_supply *s, size_t bytes)
 {
     void *p = NULL;
-    if (!s->kind || bytes > s->seg_bytes || mk.posix_memalign(s->kind, &p, GRANULE, bytes) || !p)
+    if (!s->kind || bytes > s->seg_bytes || !memkind_has_room() ||
+        mk.posix_memalign(s->kind, &p, GRANULE, bytes) || !p)
         return NULL;
     /* In a thread whose jemalloc state is gone, memkind serves any kind from
      * its default arena: never trust the kind, check the address. */
@@ -220,7 +234,7 @@ static bool put_on_file(struct tier_supply *s, char *base, size_t bytes)
 static void *take(enum hy_tier t, size_t bytes)
 {
     struct tier_supply *s = &supply[t];
-    if (!grow_chunk_table(s, 1))
+    if (had_no_room(s, bytes) || !grow_chunk_table(s, 1))
         return NULL;
     char *p = from_kind(s, bytes);
     if (!p && open_segment(t, s, bytes))
