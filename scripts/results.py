@@ -7,8 +7,8 @@
 
 A program's moves, shares and threads depend on when its threads get a CPU, so a test of them may fail
 on a computer that is busy enough. Such a test is run again alone, once, and told as unsteady if it
-passes then. Nothing that a sanitizer, valgrind, a fuzzer or a stress test found is run again:
-what they find is rare by nature. Nor is anything when more than MANY failed: that is no accident.
+passes then. Nothing that a sanitizer, valgrind, a fuzzer or a stress test found is run again, and no
+program that crashed: such faults are rare by nature. Nor is anything when more than MANY failed: that is no accident.
 
 Runs are NAME.json, what was run again NAME-again.json (meson's --logbase).
 """
@@ -19,7 +19,8 @@ import sys
 
 MANY = 5
 FINAL_SUITES = {"stress", "fuzz"}
-FINDING = re.compile(r"(Address|Leak|Thread|UndefinedBehavior)Sanitizer|runtime error:|^==\d+==|write \d+ is lost", re.M)
+FINDING = re.compile(r"(Address|Leak|Thread|UndefinedBehavior)Sanitizer|runtime error:|^==\d+=="
+                     r"|write \d+ is lost|status: -\d|SIGSEGV|SIGABRT|Segmentation fault", re.M)
 PASSED = {"OK", "EXPECTEDFAIL"}
 TAIL_LINES = 40
 

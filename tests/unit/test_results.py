@@ -54,6 +54,7 @@ class ResultsTest(unittest.TestCase):
     def test_findings_are_final(self):
         for text in ("WARNING: ThreadSanitizer: data race", "==12==ERROR: AddressSanitizer: heap",
                      "a.c:3:4: runtime error: signed", "==77== Invalid read of size 8",
+                     "     +hz_limits status: -11", "ended by SIGSEGV",
                      "atomics: page 3: write 17 is lost (0x11)"):
             self.assertEqual(results.again([record("b", "FAIL", text="before\n" + text)]), [], text)
         for suite in ("stress", "fuzz", "bench+stress"):
