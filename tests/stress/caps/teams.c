@@ -63,6 +63,7 @@ int main(int argc, char **argv)
         begin_late();
     int procs = omp_get_num_procs(), max = omp_get_max_threads(), team = 0, dynamic = 0;
     long nested = 0, sum = 0, tasks = 0, inner_max = 0;
+    int by_load = omp_get_dynamic(); /* then a runtime makes teams as small as it sees fit */
 
     if (threads > 0)
         omp_set_num_threads(threads);
@@ -93,6 +94,8 @@ int main(int argc, char **argv)
 #pragma omp parallel
 #pragma omp single
     team = omp_get_num_threads();
+    if (by_load)
+        nested = 0;
     omp_set_dynamic(1);
 #pragma omp parallel
 #pragma omp single
