@@ -3,17 +3,15 @@
  * (pl_pmu), and tells how much: SITE BYTES LOADS STORES a line, missed lines each. Two threads,
  * until they have missed MILLIONS of loads. pl_access MILLIONS [wait|filter]   wait: begin when
  * they are sampled; filter: also, and from the middle on a seccomp filter kills who opens events */
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "pl_filter.h"
 
 #define KIB     1024ul
 #define THREADS 2
@@ -85,19 +83,6 @@ static void *use(void *seed)
         usleep(500);
     }
     return NULL;
-}
-
-static int set_filter(void)
-{
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog prog = {sizeof(code) / sizeof(code[0]), code};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &prog) == 0;
 }
 
 int main(int argc, char **argv)
