@@ -51,7 +51,8 @@ static uint32_t inside; /* threads that may be in memkind */
 #define CLOSE_WAITS   20000
 #define CLOSE_WAIT_NS 100000ull
 #define NO_ROOM_NS    20000000ull
-#define MEMKIND_ROOM  (16 * HY_MIB)
+#define LIBC_ARENA      (128 * HY_MIB) /* what glibc maps before it cuts 64 MiB out of it */
+#define MEMKIND_RECORDS (16 * HY_MIB)
 
 static struct {
     int (*create_fixed)(void *, size_t, memkind_t *);
@@ -95,24 +96,19 @@ static size_t kind_overhead(void)
     return arenas * ARENA_BYTES;
 }
 
-static bool has_address_space(uint64_t limit, uint64_t bytes)
-{
-    return limit == UINT64_MAX || os_vm_bytes() + bytes <= limit;
-}
-
 /* What is taken is never unmapped. Under RLIMIT_AS a part of the allowance stays
  * for what gives it back: thread stacks, libraries, the next allocator. */
 static bool leaves_address_space(size_t bytes)
 {
     uint64_t limit = os_address_limit();
-    return has_address_space(limit, bytes + HY_MAX(limit / 4, 64 * HY_MIB));
+    return limit == UINT64_MAX || os_could_map(bytes + HY_MAX(limit / 4, 64 * HY_MIB));
 }
 
 /* memkind makes records for each thread and arena that it meets, and crashes where there is no room
- * for them. */
+ * for them. Its calls of malloc can take the address space of an arena of the C library first. */
 static bool memkind_has_room(void)
 {
-    return has_address_space(os_address_limit(), MEMKIND_ROOM);
+    return os_address_limit() == UINT64_MAX || os_could_map(LIBC_ARENA + MEMKIND_RECORDS);
 }
 
 /* Once the address space is used up every allocation comes here: it must not ask the system and
@@ -150,7 +146,7 @@ static bool open_segment(enum hy_tier t, struct tier_supply *s, size_t bytes)
     emulator_set_tier(base, want, t);
     s->opened += want; /* also when the kind fails: its pages may be touched */
     memkind_t kind = NULL;
-    if (mk.create_fixed(base, want, &kind))
+    if (!memkind_has_room() || mk.create_fixed(base, want, &kind))
         return false;
     s->kind = kind;
     s->seg_base = base;

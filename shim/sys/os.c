@@ -167,6 +167,15 @@ uint64_t os_address_limit(void)
     return l.rlim_cur;
 }
 
+bool os_could_map(size_t bytes)
+{
+    void *at;
+    if (map(bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0, NULL, &at))
+        return false;
+    os_unmap(at, bytes);
+    return true;
+}
+
 /* --- files -------------------------------------------------------------- */
 
 void os_close(int fd)

@@ -50,6 +50,8 @@ int os_prefer_nodes(void *base, size_t bytes, uint64_t mask);
 bool os_has_foreign_mempolicy(void);
 /* RLIMIT_AS in bytes, UINT64_MAX when unlimited. */
 uint64_t os_address_limit(void);
+/* Whether so much could be mapped now, by trying it. */
+bool os_could_map(size_t bytes);
 /* Resident set of this process in bytes, 0 if /proc does not tell. */
 uint64_t os_rss_bytes(void);
 /* Of it, what belongs to no file: heaps, stacks, written data. */
@@ -57,8 +59,6 @@ uint64_t os_anon_bytes(void);
 /* The most that was resident at a time since the last exec, files included; 0 if /proc does
  * not tell. */
 uint64_t os_peak_rss_bytes(void);
-/* Address space of this process in bytes, 0 if /proc does not tell. */
-uint64_t os_vm_bytes(void);
 
 /* --- files -------------------------------------------------------------- */
 

@@ -74,12 +74,6 @@ uint64_t os_peak_rss_bytes(void)
     return line && sscanf(line + 7, "%llu kB", &kib) == 1 ? kib << 10 : 0;
 }
 
-uint64_t os_vm_bytes(void)
-{
-    uint64_t bytes[STATM_FIELDS];
-    return read_statm(bytes) ? bytes[STATM_SIZE] : 0;
-}
-
 struct stat_line {
     char state;
     uint64_t threads, start_time, stack_start;

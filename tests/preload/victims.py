@@ -58,6 +58,12 @@ def late(ctx):
             ctx.run(['/bin/true'], label='true')
 
 
+def limits(ctx):
+    """Where the last bytes are refused depends on the limit: an arena of libc, a record of memkind, a block."""
+    for mib in (400, 401, 384):
+        program(ctx, 'hz_limits', str((mib << 10) + mib), timeout=90)
+
+
 def bind_now(ctx):
     for var in ({'LD_BIND_NOW': '1'}, {'GLIBC_TUNABLES': 'glibc.malloc.tcache_count=0'}, {'MALLOC_PERTURB_': '85'}):
         program(ctx, 'fn_stress', '700', env=var)
@@ -228,11 +234,11 @@ def subreaper(ctx):
 CASES = {name: simple(name) for name in (
     'fn_malloc', 'fn_calloc', 'fn_realloc', 'fn_reallocarray', 'fn_free', 'fn_aligned', 'fn_usable', 'fn_libc', 'fn_new',
     'fn_mmap', 'fn_mremap', 'fn_pthread', 'hz_signals', 'hz_longjmp', 'hz_exceptions', 'hz_spawn', 'hz_cancel',
-    'hz_exit_race', 'hz_limits', 'hz_policy', 'hz_stacks', 'hz_reserve', 'hz_syscalls', 'hz_fork_memory', 'hz_cross_free')}
+    'hz_exit_race', 'hz_policy', 'hz_stacks', 'hz_reserve', 'hz_syscalls', 'hz_fork_memory', 'hz_cross_free')}
 CASES.update({
     'fn_stress': simple('fn_stress', '6000'), 'hz_exit_growth': simple('hz_exit_growth', '100'), 'hz_limits_inherited': simple('hz_limits', 'inherit'),
     'hz_fork_threads': simple('hz_fork_threads', '60'), 'hz_thread_churn': simple('hz_thread_churn', '12000'),
-    'hz_steered': steered, 'hz_madvise': madvise, 'hz_stdio': stdio, 'hz_late': late, 'hz_environment': bind_now, 'hz_dlopen': dlopen, 'hz_full_pm': full_pm,
+    'hz_limits': limits, 'hz_steered': steered, 'hz_madvise': madvise, 'hz_stdio': stdio, 'hz_late': late, 'hz_environment': bind_now, 'hz_dlopen': dlopen, 'hz_full_pm': full_pm,
     'hz_full_file_system': full_file_system, 'hz_pm_gone_before': gone_before, 'hz_pm_gone_while_running': gone_while_running,
     'hz_no_shm': no_shm, 'hz_daemon': subreaper, 'hz_secure': secure, 'hz_thread_churn_long': simple('hz_thread_churn', '100000'),
 })

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Little address space (RLIMIT_AS): malloc says NULL and ENOMEM, the program
  * frees and goes on. "inherit" sets the limit before exec, so that the library
- * itself starts under it. */
+ * itself starts under it; else the limit in KiB, 400 MiB by itself. */
 #include "victim.h"
 
 #include <sys/resource.h>
@@ -67,9 +67,9 @@ int main(int argc, char **argv)
         execl("/proc/self/exe", argv[0], "limited", (char *)NULL);
         return 98;
     }
-    if (argc == 1) {
+    if (argc == 1 || strcmp(argv[1], "limited") != 0) {
         free(malloc((size_t)20 << 20)); /* the library may have begun to steer */
-        limit((size_t)400 << 20);
+        limit(argc == 1 ? (size_t)400 << 20 : (size_t)atol(argv[1]) << 10);
     }
     const size_t sizes[] = {3000, 100000, 1500000};
     for (int i = 0; i < 3; i++)
