@@ -81,7 +81,8 @@ def main(args):
         print(__doc__, file=sys.stderr)
         return 2
     if args[0] == "again":
-        print("\n".join(again(records(pathlib.Path(args[1])))))
+        for name in again(records(pathlib.Path(args[1]))):
+            print(name)
         return 0
     # valgrind's run is named NAME-valgrind: meson adds the wrapper
     lines, good = close({p.stem: records(p) for p in pathlib.Path(args[1]).glob("*.json")})

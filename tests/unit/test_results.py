@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """What scripts/test makes of meson's records: what is run again, what counts, what is shown."""
+import json
 import os
+import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts"))
@@ -59,6 +62,16 @@ class ResultsTest(unittest.TestCase):
             self.assertEqual(results.again([record("b", "FAIL", text="before\n" + text)]), [], text)
         for suite in ("stress", "fuzz", "bench+stress"):
             self.assertEqual(results.again([record("b", "FAIL", suite)]), [], suite)
+
+    def test_nothing_to_run_again_is_not_even_an_empty_line(self):
+        """An empty name would be every test to meson."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "plain.json")
+            for found, said in ((record("b", "FAIL", "stress"), b""), (record("b", "FAIL"), b"b\n")):
+                with open(path, "w", encoding="utf-8") as f:
+                    print(json.dumps(found), file=f)
+                self.assertEqual(subprocess.run([sys.executable, results.__file__, "again", path], check=True,
+                                                capture_output=True).stdout, said)
 
     def test_many_failures_are_no_accident(self):
         self.assertEqual(results.again([record(f"t{i}", "FAIL") for i in range(results.MANY + 1)]), [])
