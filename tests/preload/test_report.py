@@ -111,7 +111,7 @@ class Hostile(PageCase):
     def test_truncated_anywhere(self):
         whole = made_up(ticks=6, passes=4).encode()
         first = whole.index(b'\n') + 1
-        for end in list(range(first, first + 12)) + list(range(first, len(whole), 701)):
+        for end in list(range(first, first + 12)) + list(range(first, len(whole), 2801)):
             page = self.made(whole[:end])
             self.assertIsNotNone(page)
             self.well_formed(page)
@@ -127,7 +127,7 @@ class Hostile(PageCase):
             for k, key in enumerate(line):
                 if line.get('line') == 'run' and key in ('line', 'version'):
                     continue
-                for value in odd[(number + k) % 9::9]:
+                for value in odd[(number + k) % len(odd)::len(odd)]:
                     changed = [
                         dict(d, **{key: value}) if i == number else d for i, d in enumerate(lines)
                     ]
@@ -139,7 +139,7 @@ class Hostile(PageCase):
         whole = made_up(ticks=8, passes=5).encode()
         rng = random.Random(4)
         seen = 0
-        for _ in range(80):
+        for _ in range(40):
             data = bytearray(whole)
             for _ in range(rng.randint(1, 30)):
                 at = rng.randrange(len(data))
@@ -150,7 +150,7 @@ class Hostile(PageCase):
             if page is not None:
                 seen += 1
                 self.well_formed(page)
-        self.assertGreater(seen, 30)
+        self.assertGreater(seen, 15)
 
     def test_long_runs_make_small_pages(self):
         trace = made_up(ticks=4000, passes=1500)

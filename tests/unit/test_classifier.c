@@ -12,6 +12,7 @@
 
 #include "decide/classifier.h"
 #include "decide/recording.h"
+#include "rounds.h"
 
 #define SECOND 1e9
 #define LINE   64
@@ -422,8 +423,8 @@ static struct work random_work(void)
 static void test_monotone(void **state)
 {
     (void)state;
-    for (int i = 0; i < 20000; i++) {
-        struct machine_figures f = machine(figures_name((size_t)i % figures_count()));
+    for (unsigned i = 0; i < rounds(20000); i++) {
+        struct machine_figures f = machine(figures_name(i % figures_count()));
         struct work k = random_work();
         struct view v = {0, floor(uniform(1, 20)), i % 2 == 0, 0};
         struct window w = look(&f, &k, &v), more = w;
@@ -456,8 +457,8 @@ static void test_monotone(void **state)
 static void test_scale(void **state)
 {
     (void)state;
-    for (int i = 0; i < 5000; i++) {
-        struct machine_figures f = machine(figures_name((size_t)i % figures_count()));
+    for (unsigned i = 0; i < rounds(5000); i++) {
+        struct machine_figures f = machine(figures_name(i % figures_count()));
         struct work k = random_work();
         struct view v = {uniform(0, 1), floor(uniform(1, 20)), i % 2 == 0, 0};
         struct window w = look(&f, &k, &v), longer = w;
@@ -477,8 +478,8 @@ static void test_placement_property(void **state)
     unsigned different = 0;
 
     (void)state;
-    for (int i = 0; i < 5000; i++) {
-        struct machine_figures f = machine(figures_name((size_t)i % figures_count()));
+    for (unsigned i = 0; i < rounds(5000); i++) {
+        struct machine_figures f = machine(figures_name(i % figures_count()));
         struct work k = random_work();
         double threads = floor(uniform(1, 20));
         struct view dram = {0, threads, true, 0}, pm = {1, threads, true, 0};

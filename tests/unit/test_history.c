@@ -12,6 +12,7 @@
 #include "decide/coverage.h"
 #include "decide/history.h"
 #include "pages_util.h"
+#include "rounds.h"
 
 #define ROUNDS 8u
 
@@ -249,7 +250,7 @@ static void counts_keep_their_domain(void **state)
 {
     uint64_t random = 1;
     (void)state;
-    for (unsigned i = 0; i < 200000; i++) {
+    for (unsigned i = 0; i < rounds(200000); i++) {
         unsigned bits = (unsigned)(random_next(&random) % 63) + 1;
         uint64_t r = random_next(&random) >> (64 - bits), w = random_next(&random) >> (64 - bits);
         uint64_t most = random_next(&random) >> (64 - bits);
@@ -273,7 +274,7 @@ static void random_life(void **state)
 {
     uint64_t random = 7;
     (void)state;
-    for (unsigned life = 0; life < 30; life++) {
+    for (unsigned life = 0; life < rounds(30); life++) {
         uint32_t pages = (uint32_t)(random_next(&random) % 3000) + 1;
         struct history h = new_history(pages, life & 1 ? HY_PM : HY_DRAM);
         for (unsigned step = 0; step < 200; step++) {

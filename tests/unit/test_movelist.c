@@ -13,6 +13,7 @@
 #include "decide/coverage.h"
 #include "decide/movelist.h"
 #include "pages_util.h"
+#include "rounds.h"
 
 #define MOVES 4096
 
@@ -191,7 +192,7 @@ static void plan_properties(void **state)
 {
     uint64_t random = 3;
     (void)state;
-    for (unsigned i = 0; i < 3000; i++) {
+    for (unsigned i = 0; i < rounds(3000); i++) {
         struct move_plan plan;
         struct move_limits l = {.dram_pages = random_next(&random) % 5000,
                                 .moves = random_next(&random) % 3000,
@@ -455,7 +456,7 @@ static void noise_moves_little(void **state)
  * part is found and moved. */
 static void a_64_gib_footprint(void **state)
 {
-    const uint32_t pages = (uint32_t)(64 * HY_GIB / HY_PAGE);
+    const uint32_t pages = (uint32_t)(rounds(64) * HY_GIB / HY_PAGE);
     uint32_t hot[2] = {3 * (pages / 8), 3 * (pages / 8) + pages / 16};
     struct move_limits l = {.swaps = UINT64_MAX,
                             .clear = UINT64_MAX,
@@ -494,8 +495,8 @@ static void a_64_gib_footprint(void **state)
     uint64_t there = 0;
     for (uint32_t page = hot[0]; page < hot[1]; page += 512)
         there += history_group(&h, page).tier == HY_DRAM;
-    printf("64 GiB: %lu pages moved, %.1f%% of the hot ones on DRAM, at most %.1f%% watched\n",
-           moved, 100.0 * (double)there / ((hot[1] - hot[0]) / 512.0),
+    printf("%u GiB: %lu pages moved, %.1f%% of the hot ones on DRAM, at most %.1f%% watched\n",
+           rounds(64), moved, 100.0 * (double)there / ((hot[1] - hot[0]) / 512.0),
            100.0 * (double)most_watched / pages);
     assert_true(there * 512 * 100 >= (uint64_t)(hot[1] - hot[0]) * 95);
     free(h.rec);

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "child.h"
+#include "rounds.h"
 #include "sys/os.h"
 
 #define BYTES 65536
@@ -59,10 +60,10 @@ static void meet(void *arg)
 static void test_race(void **state)
 {
     (void)state;
-    enum { PROCESSES = 100, ROUNDS = 5 };
+    enum { PROCESSES = 100 };
     struct shared *start =
         mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    for (int round = 0; round < ROUNDS; round++) {
+    for (unsigned round = 0; round < rounds(5); round++) {
         struct shared *s;
         bool created;
         unlink(path);

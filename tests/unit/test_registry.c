@@ -2,6 +2,7 @@
  * Participants of one registry: what they see of each other, the shared budget,
  * and what is left of the dead. test_registry_hostile.c has the bad files. */
 #include "registry_util.h"
+#include "rounds.h"
 
 #include <pthread.h>
 #include <sys/mount.h>
@@ -397,7 +398,7 @@ static void test_leaving_while_threads_claim(void **state)
     (void)state;
     of_threads = open_and_join(BUDGET, HY_CLASS_CPU);
     assert_int_equal(pthread_create(&t, NULL, churn, &stop), 0);
-    for (int i = 0; i < (getenv("HY_TEST_SMALL") ? 100 : 2000); i++) {
+    for (unsigned i = 0; i < rounds(2000); i++) {
         registry_leave(of_threads);
         uint64_t theirs = REG_LOAD(&f->slot[0].dram);
         assert_int_equal(registry_join(next, HY_CLASS_CPU), 0); /* the same slot */

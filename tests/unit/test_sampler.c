@@ -19,6 +19,7 @@
 #include <emu/pmemu.h>
 
 #include "decide/coverage.h"
+#include "rounds.h"
 #include "service/sampler.h"
 #include "sys/track.h"
 
@@ -517,7 +518,7 @@ static void the_books(void **state)
 /* 64 GiB of which next to nothing is used: the work of a pass does not grow with it. */
 static void a_huge_footprint(void **state)
 {
-    const size_t gib = 1024 * MIB;
+    const size_t all = (size_t)rounds(64) * 1024 * MIB;
     struct move_limits l = {.swaps = UINT64_MAX,
                             .clear = UINT64_MAX,
                             .dram_pages = 1000,
@@ -529,10 +530,10 @@ static void a_huge_footprint(void **state)
     (void)state;
     open_with(&fake, NULL);
     writes_at = none;
-    for (size_t at = 0; at < 64 * gib; at += 4 * MIB) /* as a heap takes it */
+    for (size_t at = 0; at < all; at += 4 * MIB) /* as a heap takes it */
         assert_int_equal(sampler_add(BASE + at, 4 * MIB, HY_PM, true), 0);
-    assert_int_equal(sampler_blocks(), 64 * gib / (2 * MIB));
-    for (int i = 0; i < 200; i++) {
+    assert_int_equal(sampler_blocks(), all / (2 * MIB));
+    for (unsigned i = 0; i < rounds(200); i++) {
         watched_pages = 0;
         struct pass_stats stats = pass();
         assert_true(watched_pages <= (int)(SAMPLER_BATCH * HISTORY_BLOCK));
@@ -540,14 +541,14 @@ static void a_huge_footprint(void **state)
         looked += stats.observed;
         assert_int_equal(sampler_moves(&l, 4096, list, 8, NULL), 0);
     }
-    assert_true(looked >= 64 * gib / HY_PAGE); /* all of it in two cycles */
+    assert_true(looked >= all / HY_PAGE); /* all of it in two cycles */
     assert_int_equal(sampler_bins(bins, 256), 256);
     uint64_t pages = 0, sampled = 0;
     for (int i = 0; i < 256; i++) {
         pages += bins[i].pages;
         sampled += bins[i].looked;
     }
-    assert_int_equal(pages, 64 * gib / HY_PAGE);
+    assert_int_equal(pages, all / HY_PAGE);
     assert_true(sampled <= 256 * 64);
     sampler_close();
 }

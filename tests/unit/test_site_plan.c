@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "decide/site_quota.h"
+#include "rounds.h"
 
 static struct plan_scratch scratch;
 static struct site_plan plan, again;
@@ -197,7 +198,7 @@ static void test_more_dram_is_never_worse(void **state)
     (void)state;
 
     state_of_random = 5;
-    for (unsigned round = 0; round < 40; round++) {
+    for (unsigned round = 0; round < rounds(40); round++) {
         struct machine_figures f = figures(machines[round % 4]);
         unsigned n = random_sites(2 + below(30));
         struct work k = work_of(site, n, 0.1 + 0.2 * below(4), 1 + below(16));

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "child.h"
+#include "rounds.h"
 #include "service/sites.h"
 #include "sites_plugin.h"
 #include "sys/unwind.h"
@@ -426,7 +427,7 @@ static void test_fork_beside_capturing_threads(void **state)
     one.walk(capture, 3, 5);
     for (unsigned i = 0; i < 3; i++)
         pthread_create(&t[i], NULL, capture_on, (void *)(uintptr_t)i);
-    for (unsigned i = 0; i < 150; i++) {
+    for (unsigned i = 0; i < rounds(150); i++) {
         sites_prefork();
         int status = in_child(capture_after_fork, &i);
         sites_postfork();
