@@ -47,11 +47,13 @@ struct tier_supply {
 
 static struct tier_supply supply[HY_TIERS];
 static bool closed;
+static bool strict_overcommit;
 static uint32_t inside; /* threads that may be in memkind */
-#define CLOSE_WAITS   20000
-#define CLOSE_WAIT_NS 100000ull
-#define NO_ROOM_NS    20000000ull
+#define CLOSE_WAITS     20000
+#define CLOSE_WAIT_NS   100000ull
+#define NO_ROOM_NS      20000000ull
 #define LIBC_ARENA      (128 * HY_MIB) /* what glibc maps before it cuts 64 MiB out of it */
+#define ROOM_FOR_OTHERS (64 * HY_MIB)
 #define MEMKIND_RECORDS (16 * HY_MIB)
 
 static struct {
@@ -65,6 +67,7 @@ int supply_load(char *err, size_t err_cap)
     void *h = dl_open_private("libmemkind.so.0", err, err_cap);
     if (!h)
         return -ENOENT;
+    strict_overcommit = os_overcommit_is_strict();
     mk.create_fixed = (int (*)(void *, size_t, memkind_t *))dl_symbol(h, "memkind_create_fixed");
     mk.posix_memalign =
         (int (*)(memkind_t, void **, size_t, size_t))dl_symbol(h, "memkind_posix_memalign");
@@ -97,18 +100,22 @@ static size_t kind_overhead(void)
 }
 
 /* What is taken is never unmapped. Under RLIMIT_AS a part of the allowance stays
- * for what gives it back: thread stacks, libraries, the next allocator. */
-static bool leaves_address_space(size_t bytes)
+ * for what gives it back: thread stacks, libraries, the next allocator. So does a part of
+ * the memory where the kernel promises no more than there is. */
+static bool leaves_room(size_t bytes)
 {
     uint64_t limit = os_address_limit();
-    return limit == UINT64_MAX || os_could_map(bytes + HY_MAX(limit / 4, 64 * HY_MIB));
+    if (strict_overcommit && !os_could_map(bytes + ROOM_FOR_OTHERS, true))
+        return false;
+    return limit == UINT64_MAX || os_could_map(bytes + HY_MAX(limit / 4, ROOM_FOR_OTHERS), false);
 }
 
 /* memkind makes records for each thread and arena that it meets, and crashes where there is no room
  * for them. Its calls of malloc can take the address space of an arena of the C library first. */
 static bool memkind_has_room(void)
 {
-    return os_address_limit() == UINT64_MAX || os_could_map(LIBC_ARENA + MEMKIND_RECORDS);
+    return (!strict_overcommit || os_could_map(MEMKIND_RECORDS, true)) &&
+           (os_address_limit() == UINT64_MAX || os_could_map(LIBC_ARENA + MEMKIND_RECORDS, false));
 }
 
 /* Once the address space is used up every allocation comes here: it must not ask the system and
@@ -137,7 +144,7 @@ static bool open_segment(enum hy_tier t, struct tier_supply *s, size_t bytes)
         return no_room(s, bytes);
 
     char *base = s->base + s->opened;
-    if (!leaves_address_space(want) && !leaves_address_space(want = least))
+    if (!leaves_room(want) && !leaves_room(want = least))
         return no_room(s, bytes);
     if (os_commit(base, want) && os_commit(base, want = least))
         return no_room(s, bytes);

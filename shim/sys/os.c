@@ -167,13 +167,22 @@ uint64_t os_address_limit(void)
     return l.rlim_cur;
 }
 
-bool os_could_map(size_t bytes)
+bool os_could_map(size_t bytes, bool written)
 {
+    int prot = written ? PROT_READ | PROT_WRITE : PROT_NONE;
     void *at;
-    if (map(bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0, NULL, &at))
+    if (map(bytes, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0, NULL, &at))
         return false;
     os_unmap(at, bytes);
     return true;
+}
+
+bool os_overcommit_is_strict(void)
+{
+    char mode[8];
+    size_t len;
+    return os_read_file("/proc/sys/vm/overcommit_memory", mode, sizeof(mode), &len) == 0 &&
+           mode[0] == '2';
 }
 
 /* --- files -------------------------------------------------------------- */

@@ -50,8 +50,10 @@ int os_prefer_nodes(void *base, size_t bytes, uint64_t mask);
 bool os_has_foreign_mempolicy(void);
 /* RLIMIT_AS in bytes, UINT64_MAX when unlimited. */
 uint64_t os_address_limit(void);
-/* Whether so much could be mapped now, by trying it. */
-bool os_could_map(size_t bytes);
+/* Whether so much could be mapped now, by trying it: address space, or memory to be written. */
+bool os_could_map(size_t bytes, bool written);
+/* Does the kernel refuse memory that it could not provide (vm.overcommit_memory 2)? */
+bool os_overcommit_is_strict(void);
 /* Resident set of this process in bytes, 0 if /proc does not tell. */
 uint64_t os_rss_bytes(void);
 /* Of it, what belongs to no file: heaps, stacks, written data. */

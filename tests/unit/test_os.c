@@ -108,11 +108,11 @@ static void address_limit(void *arg)
     void *p = NULL;
     child_check(setrlimit(RLIMIT_AS, &l) == 0);
     child_check(os_address_limit() == 512 << 20);
-    child_check(!os_could_map(512 << 20));
+    child_check(!os_could_map(512 << 20, false));
     /* A range costs nothing of the allowance; using more than it does. */
     uint64_t before = vm_bytes();
     if (os_reserve((size_t)64 << 30, 4096, &p) == 0) {
-        child_check(os_could_map(64 << 20)); /* and keeps nothing */
+        child_check(os_could_map(64 << 20, true)); /* and keeps nothing */
         child_check(vm_bytes() == before);
         child_check(os_commit(p, 1 << 20) == 0);
         child_check(os_commit((char *)p + (1 << 20), (size_t)1 << 30) == -ENOMEM);

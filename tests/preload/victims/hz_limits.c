@@ -83,7 +83,7 @@ int main(int argc, char **argv)
           pthread_attr_setstacksize(&small, (size_t)256 << 10) == 0);
     CHECK(pthread_create(&t, &small, exhaust_in_thread, &n) == 0 && pthread_join(t, NULL) == 0);
     errno = 0;
-    CHECK(mmap(NULL, (size_t)4 << 30, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
+    CHECK(mmap(NULL, (size_t)4 << 30, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
               MAP_FAILED &&
           errno == ENOMEM);
     puts("ok");
