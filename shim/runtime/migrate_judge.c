@@ -17,7 +17,6 @@
 #define PLAIN 2
 /* So many windows in a row with more lines from PM than of late are another phase. */
 #define OTHER_WINDOWS 3
-#define ODD_WINDOWS   1
 #define OTHER_WAIT    1.3
 #define DIFFERENT     0.1
 #define FORGET        0.01 /* a window: sweeps use one memory and the other in turns */
@@ -36,16 +35,11 @@ static void note_waits(struct migrate_judge *j, struct pace *p)
     if (now <= 0)
         return;
     bool known = j->most_wait > 0;
-    bool odd = known && (now > j->most_wait * OTHER_WAIT || now * OTHER_WAIT < j->least_wait);
-    j->odd = odd ? j->odd + 1 : 0;
-    if (odd && j->odd < ODD_WINDOWS)
-        return;
-    if (odd)
+    if (known && (now > j->most_wait * OTHER_WAIT || now * OTHER_WAIT < j->least_wait))
         pace_hurry(p);
     /* Turns that a program takes again and again are soon within. */
     j->most_wait = HY_MAX(now, j->most_wait * (1 - FORGET));
     j->least_wait = known ? HY_MIN(now, j->least_wait * (1 + FORGET)) : now;
-    j->odd = 0;
 }
 
 static void take_window(struct migrate_judge *j, struct pace *p)
