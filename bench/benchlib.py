@@ -299,19 +299,23 @@ def table(head, rows):
 
 
 class Progress:
-    """One line that renews itself on a terminal; elsewhere a line every tenth."""
+    """One line that renews itself on a terminal; elsewhere a line every tenth. For several threads."""
 
     def __init__(self, total):
         self.total, self.done, self.begin, self.told = total, 0, time.monotonic(), -1
-        self.tty = sys.stderr.isatty()
+        self.tty, self.lock = sys.stderr.isatty(), threading.Lock()
 
     def step(self, what):
-        self.done += 1
+        with self.lock:
+            self.done += 1
+            self.tell(what)
+
+    def tell(self, what):
         spent = time.monotonic() - self.begin
-        left = spent / self.done * (self.total - self.done)
+        left = spent / self.done * max(self.total - self.done, 0)
         line = f"[{self.done}/{self.total}] {what}, about {left:.0f} s left"
         if self.tty:
-            print("\r\x1b[K" + line[:110], end="", file=sys.stderr, flush=True)
+            print("\r\x1b[K" + line[:110], end="\r", file=sys.stderr, flush=True)
         elif self.done * 10 // self.total > self.told:
             self.told = self.done * 10 // self.total
             print(line, file=sys.stderr, flush=True)

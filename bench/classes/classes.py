@@ -26,10 +26,11 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "workloads")]
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "workloads")]
+from benchlib import Progress  # noqa: E402
 from calibrate import read_table  # noqa: E402
 from misses import WORKLOADS  # noqa: E402
-from runs import Bench, Failure, Job, Progress, windows  # noqa: E402
+from runs import Bench, Failure, Job, windows  # noqa: E402
 
 TWELVE = ["stream", "gups", "chase", "heat", "lu", "fft", "cg", "bfs", "radix", "kv", "pricing",
           "mining"]
@@ -397,6 +398,7 @@ def main():
         bench.progress = Progress(len(jobs))
         with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
             list(pool.map(bench.run, jobs))
+        bench.progress.end()
         bench.progress = None
         for setting in settings:
             row = {"setting": setting.title(), "held_out": setting.held_out}

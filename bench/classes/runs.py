@@ -10,8 +10,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 
 PATIENCE_S = 600
 TIME = re.compile(r"^time clock=virtual begin_ns=(\d+) end_ns=(\d+) work_ns=(\d+)(.*)$", re.M)
@@ -53,22 +51,6 @@ class Run:
     @property
     def work_ns(self):
         return self.end_ns - self.begin_ns
-
-
-class Progress:
-    """Runs done of how many, on stderr."""
-
-    def __init__(self, total):
-        self.total, self.done, self.start, self.lock = total, 0, time.time(), threading.Lock()
-
-    def step(self, what):
-        with self.lock:
-            self.done += 1
-            left = (time.time() - self.start) / self.done * max(self.total - self.done, 0)
-            end = "\r" if sys.stderr.isatty() else "\n"
-            if sys.stderr.isatty() or self.done % 20 == 0 or self.done == self.total:
-                print(f"{self.done}/{self.total} {what}, {left:.0f} s left{'':20}", end=end,
-                      file=sys.stderr, flush=True)
 
 
 def environment(library, job, work, period):

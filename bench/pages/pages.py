@@ -26,8 +26,10 @@ import re
 import subprocess
 import sys
 import tempfile
-import threading
 from concurrent.futures import ThreadPoolExecutor
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from benchlib import Progress  # noqa: E402
 
 MIB = 1 << 20
 THREADS = 2
@@ -89,7 +91,7 @@ class Bench:
         line = re.search(r"^time clock=virtual (.*)$", done.stdout, re.M)
         if done.returncode or not line or " ok\n" not in done.stdout or done.stderr:
             raise Failure(f"{name}: status {done.returncode}: {done.stdout}{done.stderr}")
-        self.progress.step()
+        self.progress.step(name)
         return Result({k: int(v) for k, v in (w.split("=") for w in line[1].split())})
 
     def hybrid(self, name, dram, mode):
@@ -117,17 +119,6 @@ class Result:
                 "accesses_dram": self.share("LLC_RD", "WB"), "uj": c["DRAM_UJ"] + c["PM_UJ"],
                 "pm_uj": c["PM_UJ"], "pm_written": c["PM_BYTES_WR"], "up": c["PAGES_UP"],
                 "down": c["PAGES_DOWN"], "move_ms": c["MOVE_NS"] * 1e-6}
-
-
-class Progress:
-    def __init__(self, total):
-        self.total, self.done, self.lock = total, 0, threading.Lock()
-
-    def step(self):
-        with self.lock:
-            self.done += 1
-            if sys.stderr.isatty():
-                print(f"\r{self.done} of {self.total} runs ", end="", file=sys.stderr, flush=True)
 
 
 # --- the oracle: pure ---------------------------------------------------------------------
@@ -331,6 +322,7 @@ def main():
                 wrong.append(str(e))
                 failed = True
                 continue
+            bench.progress.end()
             show(name, found[name], correct[name])
             for ratio, row in found[name].items():
                 wrong += judge(name, ratio, row)

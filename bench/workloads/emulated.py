@@ -24,12 +24,12 @@ import re
 import resource
 import subprocess
 import sys
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
-from calibrate import read_table
-from misses import WORKLOADS
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from benchlib import Progress  # noqa: E402
+from calibrate import read_table  # noqa: E402
+from misses import WORKLOADS  # noqa: E402
 
 WRITING = {"stream", "gups", "heat", "ocean", "fft", "radix"}
 PRESETS = {"pram": 3.0, "optane": 305 / 101}  # latency of a PM read over DRAM's: presets.def
@@ -58,23 +58,6 @@ QUICK = {"results": ["stream", "kv", "pricing"], "classes": ["stream", "chase", 
 
 class Failure(Exception):
     """A program that did not do what every figure rests on."""
-
-
-class Progress:
-    """Runs done of how many, on stderr."""
-
-    def __init__(self, total):
-        self.total, self.done, self.start, self.lock = total, 0, time.time(), threading.Lock()
-
-    def step(self, what):
-        with self.lock:
-            self.done += 1
-            spent = time.time() - self.start
-            left = spent / self.done * max(self.total - self.done, 0)
-            end = "\r" if sys.stderr.isatty() else "\n"
-            if sys.stderr.isatty() or self.done % 20 == 0 or self.done == self.total:
-                print(f"{self.done}/{self.total} {what}, {left:.0f} s left{'':20}", end=end,
-                      file=sys.stderr, flush=True)
 
 
 class Bench:
