@@ -45,8 +45,11 @@ class SearchTest(unittest.TestCase):
         out, err, t = run(STREAM)
         self.assertIn(' ok', out)
         self.assertGreaterEqual(t['searches'], 1)
-        # One thread fills this PM: more than half of the CPUs are never chosen.
-        self.assertIn(t['chosen'], range(1, 11))
+        # One thread fills this PM (6% slower than 20). Which of the others is taken depends on a percent or two,
+        # which a busy computer changes (2 when it is calm); curves.py judges the time.
+        self.assertIn(t['chosen'], range(1, 20))
+        speed = {x['threads']: x['speed_milli'] for x in t['tried']}
+        self.assertGreaterEqual(speed[t['chosen']], 0.94 * max(speed.values()), t)
         self.assertEqual(t['cap'], t['chosen'])
         self.assertEqual(t['tried'][0]['threads'], 20, t)
         self.assertLessEqual(len(t['tried']), 16)
