@@ -52,9 +52,10 @@ static uint32_t inside; /* threads that may be in memkind */
 #define CLOSE_WAITS     20000
 #define CLOSE_WAIT_NS   100000ull
 #define NO_ROOM_NS      20000000ull
-#define LIBC_ARENA      (128 * HY_MIB) /* what glibc maps before it cuts 64 MiB out of it */
 #define ROOM_FOR_OTHERS (64 * HY_MIB)
 #define MEMKIND_RECORDS (16 * HY_MIB)
+/* Its calls of malloc can make glibc map 128 MiB first, for an arena of the thread. */
+#define MEMKIND_ROOM (128 * HY_MIB + MEMKIND_RECORDS)
 
 static struct {
     int (*create_fixed)(void *, size_t, memkind_t *);
@@ -107,15 +108,15 @@ static bool leaves_room(size_t bytes)
     uint64_t limit = os_address_limit();
     if (strict_overcommit && !os_could_map(bytes + ROOM_FOR_OTHERS, true))
         return false;
-    return limit == UINT64_MAX || os_could_map(bytes + HY_MAX(limit / 4, ROOM_FOR_OTHERS), false);
+    return limit == UINT64_MAX || os_could_map(bytes + HY_MAX(limit / 4, MEMKIND_ROOM), false);
 }
 
 /* memkind makes records for each thread and arena that it meets, and crashes where there is no room
- * for them. Its calls of malloc can take the address space of an arena of the C library first. */
+ * for them. */
 static bool memkind_has_room(void)
 {
     return (!strict_overcommit || os_could_map(MEMKIND_RECORDS, true)) &&
-           (os_address_limit() == UINT64_MAX || os_could_map(LIBC_ARENA + MEMKIND_RECORDS, false));
+           (os_address_limit() == UINT64_MAX || os_could_map(MEMKIND_ROOM, false));
 }
 
 /* Once the address space is used up every allocation comes here: it must not ask the system and
@@ -153,7 +154,7 @@ static bool open_segment(enum hy_tier t, struct tier_supply *s, size_t bytes)
     emulator_set_tier(base, want, t);
     s->opened += want; /* also when the kind fails: its pages may be touched */
     memkind_t kind = NULL;
-    if (!memkind_has_room() || mk.create_fixed(base, want, &kind))
+    if (mk.create_fixed(base, want, &kind))
         return false;
     s->kind = kind;
     s->seg_base = base;
