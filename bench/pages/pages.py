@@ -16,7 +16,8 @@ Then how often the predictor is right on the page histories of these runs.
 
 --check, status 1 where a bound does not hold: time within 10 % of the oracle's and at most 2 %
 above off, energy of PM at most 50 % above off (lazy); where the oracle reaches them, 83 % of writes
-and 85 % of all lines on DRAM (what 002 reports). Virtual times repeat to about 1 %, whatever else the computer does.
+and 85 % of all lines on DRAM (what 002 reports). Virtual times repeat to about 1 %, whatever else
+the computer does.
 --quick: two workloads, one ratio, 20 seconds; shares may be three points lower, as they run a
 fraction of the time and learn as long. Needs: ninja pages."""
 import argparse

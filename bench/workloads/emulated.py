@@ -260,6 +260,7 @@ def main():
                 found[part] = PARTS[part][0](bench, names, pool, wrong)
             except Failure as failure:
                 wrong.append(f"{part}: {failure}")
+    bench.progress.end()
     for line in wrong:
         print(f"WRONG {line}")
     if args.json:
