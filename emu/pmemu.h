@@ -46,18 +46,30 @@ extern const unsigned pmemu_compute_milli;
 
 /* Put the pages of a range on a tier, what they hold included, at no cost: for
  * allocators that own fresh memory. Pages that the range touches are meant wholly. A
- * page named DRAM is on PM all the same while the machine has no DRAM left. */
+ * page named DRAM is on PM all the same while the machine has no DRAM left. PMEMU_NO_TIER:
+ * nobody names them any more; they stay where they are, and when next used for the first time
+ * go where the machine puts what nobody names (HYBRID_EMU_PLACE). */
 int pmemu_set_tier(const void *address, size_t bytes, int tier);
+#define PMEMU_NO_TIER (-1)
 /* The same for pages in use, at the cost of moving them (reads on one medium, writes on
  * the other, a fixed time for each page and call), which the calling thread spends. How
  * many pages moved: those that were never used do not, nor those for which DRAM has no
  * room. A thread that is not emulated takes part for as long as the call lasts. */
 int64_t pmemu_move(const void *address, size_t bytes, int tier);
+/* Where a page is, or would be if it were used now and there was room. */
 int pmemu_tier_of(const void *address);
+/* Of each page that the range touches, a byte: its tier, or PMEMU_UNUSED for one that nobody has
+ * used (or not since it was given back). No page is in use for having been asked for. 0, -EINVAL,
+ * -EFAULT. */
+int pmemu_range_tiers(const void *address, size_t bytes, uint8_t *ret_tier);
+#define PMEMU_UNUSED 0xff
 /* Their contents are gone (madvise by a raw system call): unused, still of their tier. */
 void pmemu_discard(const void *address, size_t bytes);
 /* Capacity of the machine; 0: no limit. */
 uint64_t pmemu_tier_bytes(int tier);
+/* DRAM that no process of the machine uses now; INT64_MAX: no limit. What killed processes had
+ * and what libc has unmapped inside itself may count as used until there is no other. */
+int64_t pmemu_dram_free(void);
 
 /* --- who is not the program ------------------------------------------------------------ */
 

@@ -10,6 +10,7 @@
 #include "core/mover.h"
 #include "core/page_counts.h"
 #include "core/pages.h"
+#include "core/residence.h"
 #include "core/samples.h"
 #include "pmemu.h"
 
@@ -36,6 +37,8 @@ static enum emu_tier tier_of(int t)
 
 EXPORT int pmemu_set_tier(const void *address, size_t bytes, int tier)
 {
+    if (tier == PMEMU_NO_TIER)
+        return emu_pages_unname((uintptr_t)address, bytes);
     return emu_pages_set((uintptr_t)address, bytes, tier_of(tier), NULL);
 }
 
@@ -47,6 +50,16 @@ EXPORT int64_t pmemu_move(const void *address, size_t bytes, int tier)
 EXPORT int pmemu_tier_of(const void *address)
 {
     return (int)emu_pages_look((uintptr_t)address, NULL);
+}
+
+EXPORT int pmemu_range_tiers(const void *address, size_t bytes, uint8_t *ret_tier)
+{
+    return emu_pages_tiers((uintptr_t)address, bytes, ret_tier);
+}
+
+EXPORT int64_t pmemu_dram_free(void)
+{
+    return emu_residence_dram_free();
 }
 
 EXPORT void pmemu_discard(const void *address, size_t bytes)

@@ -215,6 +215,15 @@ static bool set_page(page_byte *p, uint64_t page, enum emu_tier t)
     return moves;
 }
 
+static bool unname_page(page_byte *p, uint64_t page, enum emu_tier t)
+{
+    (void)page;
+    (void)t;
+    if (atomic_load_explicit(p, memory_order_relaxed) & NAME)
+        atomic_fetch_and(p, (uint8_t)~NAME);
+    return false;
+}
+
 static bool clear_page(page_byte *p, uint64_t page, enum emu_tier t)
 {
     (void)t;
@@ -280,6 +289,11 @@ int emu_pages_set(uint64_t address, size_t bytes, enum emu_tier t, uint64_t *ret
     return over(address, bytes, false, &(struct change){set_page, (uint8_t)(1u + t), t}, ret_moved);
 }
 
+int emu_pages_unname(uint64_t address, size_t bytes)
+{
+    return over(address, bytes, false, &(struct change){unname_page, 0, EMU_DRAM}, NULL);
+}
+
 void emu_pages_clear(uint64_t address, size_t bytes)
 {
     (void)over(address, bytes, false, &(struct change){clear_page, 0, EMU_DRAM}, NULL);
@@ -316,6 +330,22 @@ void emu_pages_move(uint64_t from, size_t old_bytes, uint64_t to, size_t bytes)
     if (n_new > n_old && name)
         (void)emu_pages_set((b + n_old) << EMU_PAGE_SHIFT, (n_new - n_old) << EMU_PAGE_SHIFT,
                             (enum emu_tier)(name - 1), NULL);
+}
+
+int emu_pages_tiers(uint64_t address, size_t bytes, uint8_t *ret)
+{
+    const uint64_t limit = ALL_PAGES << EMU_PAGE_SHIFT;
+
+    if (address >= limit || bytes > limit - address)
+        return -EINVAL;
+    if (bytes == 0)
+        return 0;
+    for (uint64_t p = address >> EMU_PAGE_SHIFT; p <= (address + bytes - 1) >> EMU_PAGE_SHIFT;
+         p++) {
+        uint8_t b = byte_now(p);
+        *ret++ = b & ON ? (uint8_t)tier_on(b) : EMU_PAGE_UNUSED;
+    }
+    return 0;
 }
 
 /* --- walks -------------------------------------------------------------------- */

@@ -11,8 +11,9 @@
 
 #include "model/cache.h"
 
-#define EMU_PAGE_SHIFT 12
-#define EMU_PAGE_BYTES ((uint64_t)1 << EMU_PAGE_SHIFT)
+#define EMU_PAGE_SHIFT  12
+#define EMU_PAGE_BYTES  ((uint64_t)1 << EMU_PAGE_SHIFT)
+#define EMU_PAGE_UNUSED 0xff
 
 /* Of `dram` + `pm` pages in a row of addresses the first are on DRAM. {1, 0}: DRAM as long as
  * there is some, which with a limited DRAM is Linux' default, then PM. */
@@ -42,6 +43,11 @@ enum emu_tier emu_pages_look(uint64_t address, bool *ret_used);
  * NULL): how many changed their medium. 0, -EINVAL for a range outside 48 bits,
  * -ENOMEM. */
 int emu_pages_set(uint64_t address, size_t bytes, enum emu_tier t, uint64_t *ret_moved);
+/* Without a name again; those in use stay where they are. 0, -EINVAL, -ENOMEM. */
+int emu_pages_unname(uint64_t address, size_t bytes);
+/* A byte for each page that the range touches: its tier, EMU_PAGE_UNUSED if not in use. None is
+ * for being looked at. 0 or -EINVAL. */
+int emu_pages_tiers(uint64_t address, size_t bytes, uint8_t *ret);
 /* Unmapped: unused and without a name. */
 void emu_pages_clear(uint64_t address, size_t bytes);
 /* Given back, still mapped: unused, the name stays. Only pages wholly inside. */

@@ -75,6 +75,22 @@ static bool take(enum emu_tier t)
     return emu_room_take(m, p, t);
 }
 
+int64_t emu_residence_dram_free(void)
+{
+    struct emu_machine *m = emu_core_machine();
+    struct emu_process *p = emu_core_process();
+    int64_t n;
+
+    if (!m || !p)
+        return INT64_MAX;
+    n = emu_room_free(m);
+    if (n == 0) {
+        make_room(m, p);
+        n = emu_room_free(m);
+    }
+    return n;
+}
+
 static void give(enum emu_tier t)
 {
     struct emu_process *p = emu_core_process();

@@ -11,4 +11,7 @@
  * only where emulated addresses are this process'. */
 void emu_residence_start(struct emu_place place, bool see_unmapped);
 
+/* Bytes of DRAM that are nobody's; INT64_MAX: no limit. */
+int64_t emu_residence_dram_free(void);
+
 #endif

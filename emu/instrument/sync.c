@@ -165,13 +165,14 @@ EXPORT int sem_wait(sem_t *s)
     return r;
 }
 
-/* Each turn of the loop is work of this thread: it uses up its turn on the CPU. */
+/* Each turn of the loop is work of this thread: it uses up its turn on the CPU. In order: who asks
+ * again and again would else take the others, by the lock's time, as far ahead as it may be. */
 EXPORT int pthread_spin_lock(pthread_spinlock_t *l)
 {
     REAL(int, pthread_spin_lock, pthread_spinlock_t *);
     if (!emu_live())
         return f(l);
-    emu_settle_debt();
+    emu_settle_debt_ordered();
     while (pthread_spin_trylock(l) == EBUSY) {
         emu_touch(l, 0);
         emu_compute();

@@ -19,6 +19,15 @@ int64_t emu_room_used(struct emu_machine *m, enum emu_tier t)
     return sum;
 }
 
+int64_t emu_room_free(struct emu_machine *m)
+{
+    int64_t n = m->params.dram_bytes / EMU_ROOM_PAGE - emu_room_used(m, EMU_DRAM);
+
+    if (m->params.dram_bytes <= 0)
+        return INT64_MAX;
+    return n > 0 ? n * EMU_ROOM_PAGE : 0;
+}
+
 bool emu_room_take(struct emu_machine *m, struct emu_process *self, enum emu_tier t)
 {
     int64_t limit = m->params.dram_bytes, mine = atomic_fetch_add(&self->pages[t], 1) + 1;

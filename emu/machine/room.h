@@ -14,5 +14,7 @@ bool emu_room_take(struct emu_machine *m, struct emu_process *self, enum emu_tie
 void emu_room_give(struct emu_process *self, enum emu_tier t);
 /* In use by all processes. */
 int64_t emu_room_used(struct emu_machine *m, enum emu_tier t);
+/* Bytes of whole pages of DRAM that are left; INT64_MAX: no limit. */
+int64_t emu_room_free(struct emu_machine *m);
 
 #endif

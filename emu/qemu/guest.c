@@ -66,17 +66,27 @@ void guest_away(uint64_t wait_for)
     c->switches = switches();
 }
 
+static void back(struct guest_thread *t, int64_t known)
+{
+    int64_t before = emu_now();
+
+    t->call.away = false;
+    emu_back(known);
+    t->idle_ps += emu_now() - before;
+}
+
 void guest_back(int64_t known)
 {
     struct guest_thread *t = guest_self();
-    int64_t before;
 
-    if (!t->call.away)
-        return;
-    t->call.away = false;
-    before = emu_now();
-    if (known < 0 && switches() == t->call.switches)
-        known = before;
-    emu_back(known);
-    t->idle_ps += emu_now() - before;
+    if (t->call.away)
+        back(t, known < 0 && switches() == t->call.switches ? emu_now() : known);
+}
+
+void guest_back_behind(void)
+{
+    struct guest_thread *t = guest_self();
+
+    if (t->call.away)
+        back(t, -1);
 }

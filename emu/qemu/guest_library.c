@@ -66,6 +66,16 @@ EXPORT int pmemu_tier_of(const void *address)
     return (int)ask(EMU_HC_TIER_OF, address_of(address), 0, 0, 0);
 }
 
+EXPORT int pmemu_range_tiers(const void *address, size_t bytes, uint8_t *ret_tier)
+{
+    return (int)ask(EMU_HC_RANGE_TIERS, address_of(address), bytes, address_of(ret_tier), 0);
+}
+
+EXPORT int64_t pmemu_dram_free(void)
+{
+    return ask(EMU_HC_DRAM_FREE, 0, 0, 0, 0);
+}
+
 EXPORT void pmemu_discard(const void *address, size_t bytes)
 {
     ask(EMU_HC_DISCARD, address_of(address), bytes, 0, 0);

@@ -22,6 +22,24 @@ static int64_t range_counts(const uint64_t *a)
     return r < 0 ? r : guest_write(a[2], &counts, sizeof(counts));
 }
 
+static int64_t range_tiers(const uint64_t *a)
+{
+    uint8_t tier[1024];
+    uint64_t at = a[0], to = a[2], left = a[1];
+    int r = 0;
+
+    while (r == 0 && left) {
+        uint64_t room = sizeof(tier) * PMEMU_PAGE - at % PMEMU_PAGE, n = left < room ? left : room;
+        r = pmemu_range_tiers(pointer(at), n, tier);
+        if (r == 0)
+            r = guest_write(to, tier, (at % PMEMU_PAGE + n + PMEMU_PAGE - 1) / PMEMU_PAGE);
+        to += sizeof(tier);
+        at += n;
+        left -= n;
+    }
+    return r;
+}
+
 static int64_t call(uint64_t function, const uint64_t *a)
 {
     switch (function) {
@@ -63,6 +81,10 @@ static int64_t call(uint64_t function, const uint64_t *a)
         return 0;
     case EMU_HC_HOLD:
         return pmemu_hold((int64_t)a[0]);
+    case EMU_HC_RANGE_TIERS:
+        return range_tiers(a);
+    case EMU_HC_DRAM_FREE:
+        return pmemu_dram_free();
     default:
         return -ENOSYS;
     }

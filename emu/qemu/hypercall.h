@@ -27,6 +27,8 @@ enum emu_hypercall_function {
     EMU_HC_SAMPLES_OPEN, /* events, period, bytes, memory of the guest's */
     EMU_HC_SAMPLES_CLOSE,
     EMU_HC_HOLD,
+    EMU_HC_RANGE_TIERS,
+    EMU_HC_DRAM_FREE,
 };
 
 struct emu_hypercall {

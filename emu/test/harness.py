@@ -59,6 +59,21 @@ def near(what, value, want, tolerance):
     assert abs(value - want) <= tolerance * want, what
 
 
+# What lies.c prints on a machine with 4096 pages of DRAM and placement first-touch.
+LIES = dict(books=4096, unused=3000, used_by_asking=0, took=1500, dram=1500, unused_yet=1500,
+            touched=4, named=0, moved_with_name=500, pm=1000, unnamed=0, stay=1000, by_machine=2500,
+            full=0, given=1, bad=1)
+
+
+def lies(out):
+    """Every answer, and nothing written beyond what was asked for."""
+    got = {k: int(v) for k, v in re.findall(r'^(\w+) (-?\d+)$', out, re.M)}
+    print(got)
+    for name, want in LIES.items():
+        assert got.pop(name) == want, (name, want, out)
+    assert set(got.values()) == {7} and all(k.startswith('beyond_') for k in got), got
+
+
 def main(cases):
     """Runs case_NAME of the caller's globals; NAME is the last argument."""
     sys.stdout.reconfigure(line_buffering=True)

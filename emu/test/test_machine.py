@@ -15,11 +15,12 @@ import sys
 import tempfile
 import time
 
-from harness import PATIENCE_S, end, finish, main, near, reports, run, running, start, virtual
+from harness import PATIENCE_S, end, finish, lies, main, near, reports, run, running, start, virtual
 
 DIR = sys.argv[1]
-KERNELS, CPUS, OPENMP, WAITS, MISFORTUNE = (
-    f'{DIR}/emu_{n}' for n in ('kernels', 'ask_cpus', 'openmp', 'waits', 'misfortune'))
+KERNELS, CPUS, OPENMP, WAITS, MISFORTUNE, LIES = (
+    f'{DIR}/emu_{n}' for n in ('kernels', 'ask_cpus', 'openmp', 'waits', 'misfortune',
+                           'lies'))
 
 
 def cpu_answers(env=None, **settings):
@@ -125,6 +126,12 @@ def case_waits():
         near('barrier', t['barrier'], 500, 0.1)
         assert 'canceled 1 1\nmutex free 1\n' in out, out
         assert [r['valid'] for r in rs] == ['yes', 'yes'] and len(rs) == 2, rs
+
+
+def case_lies():
+    """Where pages lie, for who asks."""
+    lies(run([LIES], PLACE='first-touch', DRAM='16M'))
+    assert run([LIES, 'limit']) == 'unlimited 1\n'
 
 
 def busy_loops(n):

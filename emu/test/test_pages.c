@@ -108,6 +108,63 @@ static void first_touch(void **state)
     assert_true(in_use[EMU_DRAM] == 0 && in_use[EMU_PM] == 0 && moved_pages == 0);
 }
 
+/* Without a name again: what is in use stays, the rest goes where nobody's pages go. */
+static void unnamed(void **state)
+{
+    const uint64_t a = base + 0x600000000u, leaf = 1ull << 32;
+    (void)state;
+    start("first-touch", 3);
+    assert_int_equal(emu_pages_set(a, 4 * PAGE, EMU_PM, NULL), 0);
+    assert_int_equal(emu_tier_of(a), EMU_PM);
+    assert_int_equal(emu_pages_unname(a + 1, 3 * PAGE), 0); /* touches four */
+    assert_int_equal(emu_tier_of(a), EMU_PM);
+    assert_int_equal(left_pages, 0);
+    for (int i = 1; i < 4; i++)
+        assert_int_equal(emu_tier_of(a + i * PAGE), EMU_DRAM);
+    emu_pages_discard(a, PAGE);
+    assert_int_equal(emu_tier_of(a), EMU_PM); /* DRAM is full by now */
+    emu_pages_discard(a, 2 * PAGE);
+    assert_int_equal(emu_tier_of(a), EMU_DRAM);
+    assert_int_equal(emu_tier_of(a + PAGE), EMU_PM);
+    emu_pages_clear(a, 4 * PAGE);
+    /* A leaf that nobody has used is without a name at once. */
+    assert_int_equal(emu_pages_set(a + leaf, 4 * leaf, EMU_PM, NULL), 0);
+    assert_int_equal(emu_pages_unname(a + leaf + PAGE, 4 * leaf - 2 * PAGE), 0);
+    assert_int_equal(emu_pages_look(a + leaf, NULL), EMU_PM);
+    assert_int_equal(emu_pages_look(a + leaf + PAGE, NULL), EMU_DRAM);
+    assert_int_equal(emu_pages_look(a + 3 * leaf, NULL), EMU_DRAM);
+    assert_int_equal(emu_pages_look(a + 5 * leaf - PAGE, NULL), EMU_PM);
+    emu_pages_clear(a + leaf, 4 * leaf);
+    assert_int_equal(emu_pages_unname(UINT64_MAX - PAGE, PAGE), -EINVAL);
+}
+
+/* Pages are not in use for being asked for. */
+static void asked_by_range(void **state)
+{
+    const uint64_t a = base + 0xd00000000u - 2 * PAGE; /* across two leaves */
+    uint8_t t[6];
+    (void)state;
+    start("first-touch", 1);
+    assert_int_equal(emu_pages_set(a, PAGE, EMU_PM, NULL), 0);
+    memset(t, 7, sizeof(t));
+    assert_int_equal(emu_pages_tiers(a, 5 * PAGE, t), 0);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(t[i], EMU_PAGE_UNUSED);
+    assert_int_equal(t[5], 7);
+    assert_true(in_use[EMU_DRAM] == 0 && in_use[EMU_PM] == 0);
+    (void)emu_tier_of(a);
+    (void)emu_tier_of(a + 2 * PAGE);
+    (void)emu_tier_of(a + 4 * PAGE);
+    assert_int_equal(emu_pages_tiers(a + PAGE - 1, 3 * PAGE + 2, t), 0); /* touches five */
+    assert_memory_equal(t, "\1\xff\0\xff\1\7", 6);
+    memset(t, 7, sizeof(t));
+    assert_int_equal(emu_pages_tiers(a + 5, 0, t), 0);
+    assert_int_equal(t[0], 7);
+    assert_int_equal(emu_pages_tiers(UINT64_MAX - PAGE, 2, t), -EINVAL);
+    assert_int_equal(emu_pages_tiers((1ull << 48) - PAGE, PAGE + 1, t), -EINVAL);
+    emu_pages_clear(a, 5 * PAGE);
+}
+
 static void named_and_full(void **state)
 {
     const uint64_t a = base + (2u << 30);
@@ -232,7 +289,9 @@ static void room_is_shared(void **state)
     struct emu_machine *m = calloc(1, sizeof(*m));
     struct emu_process *a = &m->process[0], *b = &m->process[63];
     (void)state;
+    assert_int_equal(emu_room_free(m), INT64_MAX);
     m->params.dram_bytes = 10 * EMU_ROOM_PAGE + 100;
+    assert_int_equal(emu_room_free(m), 10 * EMU_ROOM_PAGE);
     atomic_store(&a->pid, 1);
     atomic_store(&b->pid, 2);
     for (int i = 0; i < 10; i++)
@@ -241,7 +300,9 @@ static void room_is_shared(void **state)
     assert_false(emu_room_take(m, b, EMU_DRAM));
     assert_true(emu_room_take(m, b, EMU_PM));
     assert_int_equal(emu_room_used(m, EMU_DRAM), 10);
+    assert_int_equal(emu_room_free(m), 0);
     emu_room_give(a, EMU_DRAM);
+    assert_int_equal(emu_room_free(m), EMU_ROOM_PAGE);
     assert_true(emu_room_take(m, b, EMU_DRAM));
     assert_int_equal(b->count[EMU_C_dram_pages], 5);
     atomic_store(&b->pid, 0); /* dead: five pages are free again */
@@ -256,6 +317,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names),
         cmocka_unit_test(first_touch),
+        cmocka_unit_test(unnamed),
+        cmocka_unit_test(asked_by_range),
         cmocka_unit_test(named_and_full),
         cmocka_unit_test(interleaved),
         cmocka_unit_test(mremap_takes_media_along),

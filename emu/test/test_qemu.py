@@ -15,6 +15,8 @@ import sys
 import tempfile
 import time
 
+from harness import lies
+
 # Instead of waiting without end: nothing here takes a tenth of it on a loaded computer.
 PATIENCE_S = 600
 BUILD, CASE = os.path.abspath(sys.argv[1]), sys.argv[2]
@@ -24,6 +26,7 @@ GUEST = BUILD + '/emu/test/emu_guest'
 PYTHON = '/usr/bin/python3' if os.path.exists('/usr/bin/python3') else sys.executable
 PLAIN, INSTRUMENTED = BUILD + '/emu/test/emu_kernels_plain', BUILD + '/emu/test/emu_kernels'
 TEAMS = BUILD + '/emu/test/emu_teams'
+LIES = BUILD + '/emu/test/emu_lies_plain'
 LIBHYBRID = BUILD + '/shim/libhybrid.so'
 ENV = {k: v for k, v in os.environ.items()
        if not k.startswith(('HYBRID', 'LD_', 'OMP_', 'QEMU'))}
@@ -295,6 +298,12 @@ def case_tiers():
     assert run([GUEST, 'tiers']) == 'set 0 tier 1 lines 1024 unmapped 0 time 1\n'
 
 
+def case_lies():
+    """Where pages lie, for a guest that asks."""
+    lies(run([LIES], PLACE='first-touch', DRAM='16M'))
+    assert run([LIES, 'limit']) == 'unlimited 1\n'
+
+
 def cachegrind(command):
     with tempfile.TemporaryDirectory() as d:
         p = subprocess.run(['valgrind', '--tool=cachegrind', '--cache-sim=no',
@@ -461,6 +470,17 @@ def case_agree_openmp():
     for threads in (1, 8):
         ENV['OMP_NUM_THREADS'] = str(threads)
         compare(f'OpenMP {threads}', TEAMS + '_plain', TEAMS, [6, 8192], [1, 8192])
+
+
+def case_pages():
+    """The same memory is in use on both; under QEMU libc's, the loader's and the stacks' as well."""
+    ENV['OMP_NUM_THREADS'] = '8'
+    guest = measured([TEAMS + '_plain', 1, 8192], PLACE='pm')[1]
+    instrumented = measured([1, 8192], TEAMS, PLACE='pm')[1]
+    print(guest['pm_pages'], instrumented['pm_pages'])
+    assert 2048 <= instrumented['pm_pages'] <= 2048 + 60, instrumented['pm_pages']
+    assert instrumented['pm_pages'] <= guest['pm_pages'] <= instrumented['pm_pages'] + 250
+    assert guest['dram_pages'] == instrumented['dram_pages'] == 0
 
 
 globals()['case_' + CASE]()
