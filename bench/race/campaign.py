@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import os
 import sys
+import threading
 from dataclasses import replace
 
 import benchlib as lib
@@ -15,7 +16,7 @@ import learn
 import optimum
 from contenders import OPTIMUM, Everything, Run, SiteMeasure, SiteRecorder
 from experiments import MIB, Case
-from results import best_placement
+from results import best_placement, short
 from runner import NotValid, RunError
 
 # How often a run that is not valid is tried again.
@@ -38,6 +39,7 @@ class Campaign:
     def __init__(self, setup, runner, journal, repeats, progress):
         self.setup, self.runner, self.journal = setup, runner, journal
         self.repeats, self.progress = repeats, progress
+        self.lock = threading.Lock()
         self.known = {r["key"]: r["record"] for r in journal.records if "record" in r}
         self.seen = set()
         self.possible = 0  # static placements of this case
@@ -59,13 +61,14 @@ class Campaign:
     def execute(self, run, repeat=0):
         """The record of a run, from the journal or made now. RunError: it has none."""
         key = self.key(run, repeat)
-        what = f"{run.experiment.name} {run.case.name}: {run.contender.name} {run.placement}"
+        what = f"{run.experiment.name} {run.case.name}: {run.contender.name} {short(run.placement)}"
         try:
             if key not in self.known:
                 record = self.try_until_valid(run)
-                self.journal.add(key=key, experiment=run.experiment.name, case=run.case.name,
-                                 contender=run.contender.name, placement=run.placement,
-                                 repeat=repeat, record=record)
+                with self.lock:
+                    self.journal.add(key=key, experiment=run.experiment.name, case=run.case.name,
+                                     contender=run.contender.name, placement=run.placement,
+                                     repeat=repeat, record=record)
                 self.known[key] = record
             else:
                 self.progress.total -= key not in self.seen
@@ -199,7 +202,7 @@ class Campaign:
         if not self.setup.placer:
             raise RunError("bench-place.so is not built")
         listing = self.execute(Run(experiment, case, search, placement="1"))
-        objects = optimum.parse_objects(listing["objects"])
+        objects = optimum.successors(optimum.parse_objects(listing["objects"]), listing["objects"])
         found, self.possible = optimum.of_objects(objects, case.dram * MIB)
         self.progress.total += len(found)
         return found

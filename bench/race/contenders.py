@@ -60,10 +60,6 @@ STRATEGIES = (
 )
 
 
-def mib(n):
-    return f"{n}M"
-
-
 def ratio(dram, rest):
     """Two whole numbers, as small as they get."""
     divisor = math.gcd(dram, rest) or 1
@@ -76,6 +72,8 @@ class Contender:
     learns = ()          # what its profiles tell
     keeps_sites = False  # the call sites of the report are part of the result
     preload = ""
+    loses_output = False  # what stdio holds at the end
+    profiled = False     # wants a profile that was recorded before
 
     def env(self, run, index, scratch):
         raise NotImplementedError
@@ -107,7 +105,7 @@ class Everything(Contender):
 
 
 def first_touch(run):
-    return {"HYBRID_EMU_PLACE": "first-touch", "HYBRID_EMU_DRAM": mib(run.case.dram)}
+    return {"HYBRID_EMU_PLACE": "first-touch", "HYBRID_EMU_DRAM": run.case.dram_option()}
 
 
 class Linux(Contender):
@@ -131,7 +129,7 @@ class Memtier(Contender):
             self.missing = "libmemtier.so.0 is not installed (package libmemkind0)"
 
     def env(self, run, index, scratch):
-        dram, pm = ratio(run.case.dram, max(run.case.footprint() - run.case.dram, 1))
+        dram, pm = ratio(*run.case.parts())
         return {**first_touch(run), "LD_PRELOAD": self.preload,
                 "MEMKIND_MEM_TIERING_LOG_LEVEL": "1", "HYBRID_EMU_PM_DIR": scratch + "/pm",
                 "MEMKIND_MEM_TIERS": f"KIND:DRAM,RATIO:{dram};KIND:FS_DAX,PATH:{scratch}/pm,"
@@ -168,7 +166,7 @@ class Hybrid(Contender):
     def env(self, run, index, scratch):
         env = {**first_touch(run), "LD_PRELOAD": self.preload, "HYBRID_STRICT": "1",
                "HYBRID_PM": "emulated", "HYBRID_START": "0",
-               "HYBRID_DRAM_SHARED": mib(run.case.dram),
+               "HYBRID_DRAM_SHARED": run.case.dram_option(),
                "HYBRID_REGISTRY": scratch + "/registry",
                "HYBRID_STATS": f"{scratch}/hybrid-{index}.json", **self.off,
                **({"HYBRID_INTERVAL": INTERVAL} if self.has_interval else {})}

@@ -40,6 +40,13 @@ class Case:
     def footprint(self):
         return sum(p.size for p in self.programs)
 
+    def dram_option(self):
+        return f"{self.dram}M"
+
+    def parts(self):
+        """DRAM and the rest."""
+        return self.dram, max(self.footprint() - self.dram, 1)
+
 
 @dataclass(frozen=True)
 class Experiment:
@@ -95,11 +102,11 @@ def gups(threads=8, size=8, rounds=3):  # 12
     return Program("gups", "bandwidth", threads, size, rounds, "canneal")
 
 
-def single(workload, cls, title, threads, size, rounds, shares=(2, 5, 10)):
+def single(workload, cls, title, threads, size, rounds, shares=(2, 5, 10), suffix=""):
     program = Program(workload, cls, threads, size, rounds)
     cases = tuple(Case(f"1/{share}", (program,), max(1, size // share),
                        f"DRAM for 1/{share} of {size} MiB") for share in shares)
-    return Experiment(f"single-{workload}", title, cases)
+    return Experiment(f"single-{workload}{suffix}", title, cases)
 
 
 GROUPS = Experiment(
@@ -115,7 +122,11 @@ QUICK = Experiment(
     "quick", "The quick race",
     (Case("group", (mining(4, 4), cluster(4, 6, 30), ocean(4, 6, 8)), 12,
           "the CPU-bound program came first"),
-     Case("cg, 1/5", (Program("cg", "bandwidth", 4, 10, 4),), 2, "DRAM for a fifth")),
+     Case("cg, 1/5", (Program("cg", "bandwidth", 4, 10, 4),), 2, "DRAM for a fifth"),
+     Case("multigrid, 1/2", (Program("multigrid", "bandwidth", 4, 8, 3),), 4,
+          "all levels in one block"),
+     Case("fft3d, 1/2", (Program("fft3d", "bandwidth", 4, 8, 3),), 4,
+          "three large arrays, one allocation each")),
     quick=True, without=("threads",))
 
 EXPERIMENTS = {e.name: e for e in (
@@ -126,4 +137,13 @@ EXPERIMENTS = {e.name: e for e in (
     single("ocean", "bandwidth", "Multigrid with little DRAM", 8, 18, 3),
     single("bfs", "bandwidth", "Breadth-first search with little DRAM", 8, 20, 2),
     single("kv", "latency", "Key-value store with little DRAM", 8, 20, 12),
+    # How memory is asked for, and two of them ten times larger.
+    single("multigrid", "bandwidth", "All levels of a grid in one block", 8, 10, 6),
+    single("fft3d", "bandwidth", "3-D FFT, three large arrays", 8, 16, 4),
+    single("hydro", "bandwidth", "Temporaries in each step", 8, 10, 8),
+    single("graphbuild", "bandwidth", "A graph built, then searched", 8, 10, 10),
+    single("lateuse", "bandwidth", "Blocks touched long after they were allocated", 8, 10, 64),
+    single("multigrid", "bandwidth", "All levels in one block, ten times as large", 8, 110, 4,
+           (2, 5), "-large"),
+    single("fft3d", "bandwidth", "3-D FFT, ten times as large", 8, 160, 2, (2, 5), "-large"),
 )}

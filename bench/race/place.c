@@ -8,7 +8,8 @@
  *   HYBRID_PLACE_MIN     bytes from which a block counts, default 65536
  *   HYBRID_PLACE_LIST    file to which a line for each block is appended at the end: number,
  *                        bytes, tier, lines read, lines dirtied (both 0 without
- *                        HYBRID_EMU_PAGE_COUNTS=1), 1 if freed, caller, process
+ *                        HYBRID_EMU_PAGE_COUNTS=1), 1 if freed, caller, process, when it was
+ *                        allocated and freed, counted in allocations and frees (0: never)
  *
  * Such a block is a mapping of its own at an address that is never used again, so the counts
  * of its pages stay its own. Smaller blocks come from the next malloc. */
@@ -45,6 +46,7 @@ struct block {
     size_t last_bytes;
     const void *caller;
     uint64_t reads, writebacks; /* of earlier places, before realloc moved it */
+    unsigned born, died;
 };
 
 static struct {
@@ -57,7 +59,7 @@ static struct {
 } next;
 
 static struct block *blocks;
-static unsigned n_blocks;
+static unsigned n_blocks, events;
 static uintptr_t band_next = BAND;
 static size_t min_bytes = SIZE_MAX;
 static const char *places = "", *list;
@@ -135,6 +137,11 @@ static size_t up(size_t n, size_t to)
     return (n + to - 1) & ~(to - 1);
 }
 
+static unsigned now(void)
+{
+    return __atomic_add_fetch(&events, 1, __ATOMIC_RELAXED);
+}
+
 static void *place(size_t align, size_t n, const void *caller)
 {
     unsigned i = __atomic_fetch_add(&n_blocks, 1, __ATOMIC_RELAXED);
@@ -155,7 +162,7 @@ static void *place(size_t align, size_t n, const void *caller)
     pmemu_set_tier(map, bytes, tier_of(i));
     p = (char *)up((uintptr_t)map + HEADER, align);
     *number_of(p) = i;
-    blocks[i] = (struct block){map, bytes, n, map, bytes, caller, 0, 0};
+    blocks[i] = (struct block){map, bytes, n, map, bytes, caller, 0, 0, now(), 0};
     return p;
 }
 
@@ -186,6 +193,7 @@ EXPORT void free(void *p)
     b = &blocks[*number_of(p)];
     munmap(b->map, b->map_bytes);
     b->map = NULL;
+    b->died = now();
     errno = e;
 }
 
@@ -315,9 +323,10 @@ static void tell(int fd, unsigned i, struct block *b)
     keep_counts(b);
     if (dladdr(b->caller, &in) && in.dli_fname)
         file = strrchr(in.dli_fname, '/') ? strrchr(in.dli_fname, '/') + 1 : in.dli_fname;
-    n = snprintf(line, sizeof(line), "%u %zu %d %" PRIu64 " %" PRIu64 " %d %.200s+0x%zx %d\n", i,
-                 b->bytes, tier_of(i), b->reads, b->writebacks, b->map == NULL, file,
-                 (size_t)((uintptr_t)b->caller - (uintptr_t)in.dli_fbase), (int)getpid());
+    n = snprintf(line, sizeof(line), "%u %zu %d %" PRIu64 " %" PRIu64 " %d %.200s+0x%zx %d %u %u\n",
+                 i, b->bytes, tier_of(i), b->reads, b->writebacks, b->map == NULL, file,
+                 (size_t)((uintptr_t)b->caller - (uintptr_t)in.dli_fbase), (int)getpid(), b->born,
+                 b->died);
     if (n > 0 && write(fd, line, (size_t)n) != n)
         refuse("HYBRID_PLACE_LIST: cannot write");
 }
@@ -331,7 +340,7 @@ static void __attribute__((destructor)) finish(void)
     fd = open(list, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd < 0)
         refuse("HYBRID_PLACE_LIST: cannot open the file");
-    dprintf(fd, "# number bytes tier reads writebacks freed caller pid\n");
+    dprintf(fd, "# number bytes tier reads writebacks freed caller pid born died\n");
     for (unsigned i = 0; i < n_blocks; i++)
         tell(fd, i, &blocks[i]);
     close(fd);

@@ -16,6 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
 import benchlib as lib
 import figures
+import programs_race
 import results
 from campaign import FINALISTS, Campaign
 from contenders import OPTIMUM, STRATEGIES, Setup, all_contenders
@@ -35,19 +36,25 @@ def arguments(argv=None):
                         help="only these experiments and contenders (see --list)")
     parser.add_argument("--quick", action="store_true",
                         help="the quick experiment alone, each run twice: below two minutes")
-    parser.add_argument("--repeats", type=int, metavar="N", help="rounds (default 3)")
-    parser.add_argument("--preset", help="another emulated machine for all experiments")
+    parser.add_argument("--repeats", type=int, metavar="N",
+                        help="rounds (default 3, of programs of others 1)")
+    parser.add_argument("--preset", help="another emulated machine for all experiments; with "
+                        "--programs one or several (optane)")
     parser.add_argument("--check", action="store_true",
                         help="exit with 1 also if libhybrid takes more than "
-                             f"{results.NEVER_WORSE} times as long as everything on PM")
+                             f"{results.NEVER_WORSE} times as long as everything on PM; with "
+                             f"--programs more than {programs_race.NEVER_ABOVE} of first touch")
     parser.add_argument("--fresh", action="store_true", help="forget the runs made so far")
+    programs_race.add_arguments(parser)
     args = parser.parse_args(argv)
+    programs_race.check_arguments(parser, args)
     if args.repeats is None:
-        args.repeats = 2 if args.quick else 3
+        args.repeats = 1 if args.programs else 2 if args.quick else 3
     if args.repeats < 1:
         parser.error("--repeats wants 1 or more")
     args.build = os.path.abspath(args.build)
-    args.out = os.path.abspath(args.out or os.path.join(args.build, "race"))
+    args.out = os.path.abspath(args.out or os.path.join(
+        args.build, "race-programs" if args.programs else "race"))
     return args
 
 
@@ -151,7 +158,7 @@ def race(args, setup):
     runner = Runner(setup)
     check_built(runner, experiments)
     os.makedirs(args.out, exist_ok=True)
-    journal = lib.Journal(os.path.join(args.out, "runs.jsonl"), "race-1", args.fresh)
+    journal = lib.Journal(os.path.join(args.out, "runs.jsonl"), "race-2", args.fresh)
     progress = lib.Progress(sum(expected_runs(c, racers[e.name], args.repeats)
                                 for e in experiments for c in e.cases))
     campaign = Campaign(setup, runner, journal, args.repeats, progress)
@@ -180,12 +187,14 @@ def write(found, out):
 def main():
     args = arguments()
     setup = find_setup(args.build)
-    if args.list:
+    if args.list and not args.programs:
         show_list(setup)
         return 0
     # As Ctrl-C: the programs end with us, and nothing stays in memory.
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     sweep()
+    if args.programs:
+        return programs_race.main(args, setup)
     begin = time.monotonic()
     found = race(args, setup)
     print(write(found, args.out))

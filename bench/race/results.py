@@ -10,6 +10,8 @@ UNLIMITED = "all-dram"  # has more DRAM than all others
 LEAST_GAIN = 0.02
 # libhybrid against everything on PM: --check.
 NEVER_WORSE = 1.02
+# Digits of a placement that a line shows; results.json has all.
+LONGEST = 30
 
 
 def spread(values):
@@ -49,6 +51,7 @@ def evaluate_case(names, records, failures, repeated):
     failures: {contender: why}; repeated: {contender: runs that were not valid}. A dict by
     contender, in the order of `names`, with all figures."""
     total = {name: times_of(entries, "total_ms") for name, entries in records.items()}
+    whole = {name: times_of(entries, "whole_ms") for name, entries in records.items()}
     base, worst = total.get(BASE, {}), total.get(WORST, {})
     best = paired(total.get(BEST, {}), base)
     rows = {}
@@ -60,7 +63,9 @@ def evaluate_case(names, records, failures, repeated):
         row.update({
             "total_ms": spread(list(total[name].values())),
             "mean_ms": spread(list(times_of(records[name], "mean_ms").values())),
+            "whole_ms": spread(list(whole[name].values())),
             "over_linux": over_base, "over_all_pm": over_worst,
+            "whole_over_linux": paired(whole[name], whole.get(BASE, {})),
             "speedup_over_linux": 1 / over_base["median"] if over_base else None,
             "speedup_over_all_pm": 1 / over_worst["median"] if over_worst else None,
             "gain_fraction": None if name == UNLIMITED else gain_fraction(over_base, best),
@@ -104,17 +109,23 @@ def gain_text(value):
     return percent(None if value is None else max(value, 0.0))
 
 
-HEAD = ["contender", "ms", "/ Linux", "lowest", "highest", "x Linux", "x all PM", "of gain", "DRAM"]
+HEAD = ["contender", "ms", "/ Linux", "lowest", "highest", "x PM", "gain", "DRAM", "whole ms",
+        "/ Linux"]
 
 
 def table_row(label, row):
     if not row.get("total_ms"):
         return [label, *["-"] * (len(HEAD) - 1)]
-    ratio = row["over_linux"] or {}
+    ratio, whole = row["over_linux"] or {}, row["whole_over_linux"] or {}
     return [label, number(row["total_ms"]["median"], ".2f"), number(ratio.get("median"), ".3f"),
             number(ratio.get("min"), ".3f"), number(ratio.get("max"), ".3f"),
-            number(row["speedup_over_linux"], ".2f"), number(row["speedup_over_all_pm"], ".2f"),
-            gain_text(row["gain_fraction"]), percent(on_dram(row))]
+            number(row["speedup_over_all_pm"], ".2f"), gain_text(row["gain_fraction"]),
+            percent(on_dram(row)), number(row["whole_ms"]["median"], ".2f"),
+            number(whole.get("median"), ".3f")]
+
+
+def short(placement):
+    return placement if len(placement) <= LONGEST else placement[:LONGEST] + "..."
 
 
 def case_text(experiment, case, rows, labels):
@@ -135,16 +146,17 @@ def case_text(experiment, case, rows, labels):
         among = "" if case["placements_tried"] >= case["placements"] else \
             f" (the most promising of {case['placements']})"
         lines.append(f"best of {case['placements_tried']} static placements{among}: "
-                     f"{case['placement']}")
+                     + short(case["placement"]))
     return "\n".join(lines)
 
 
 LEGEND = """\
 ms: virtual time from the common start to the end of the last program, median.
 / Linux: that over Linux' in the same round (first touch: DRAM first, then PM); lowest and highest
-of all rounds beside it. x: how many times faster. of gain: how much of what the best static
-placement gains over Linux (loss: slower than Linux). DRAM: share of memory traffic (lines read
-and written) that DRAM took."""
+of all rounds beside it. x PM: how many times faster than all on PM. gain: share of what the best
+static placement gains over Linux (loss: slower than Linux). DRAM: share of memory traffic (lines
+read and written) that DRAM took. whole ms: of the program that takes longest, from its own start
+to its end, making and verifying its data included, and that over Linux'."""
 
 
 def text(results):

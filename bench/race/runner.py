@@ -48,8 +48,13 @@ class Result:
     def writebacks(self, tier):
         return self.count("WB_" + tier.upper(), "writebacks_" + tier)
 
+    def whole_ms(self):
+        """Virtual time of the program from its start to its end, making and verifying included."""
+        return self.counts.get("virtual_ms", 0)
+
     def record(self):
         return {"begin_ns": self.times["begin_ns"], "end_ns": self.times["end_ns"],
+                "whole_ms": self.whole_ms(),
                 "reads": {t: self.reads(t) for t in ("dram", "pm")},
                 "writebacks": {t: self.writebacks(t) for t in ("dram", "pm")}}
 
@@ -136,6 +141,8 @@ def read_text(path):
 
 
 class Runner:
+    patience = PATIENCE_S
+
     def __init__(self, setup):
         self.setup = setup
         self.plain = {}
@@ -184,27 +191,34 @@ class Runner:
         for i, result in enumerate(results):
             for problem in run.contender.problems(run, i, result):
                 raise RunError(f"{run.case.programs[i].workload}: {problem}")
-        record = summarise(results, time.monotonic() - begin)
+        record = self.summary(results, time.monotonic() - begin)
         if run.contender.keeps_sites:
             record["sites"] = results[0].hybrid["sites"]
         return record
+
+    def summary(self, results, real_s):
+        return summarise(results, real_s)
+
+    def wait_for(self, scratch, count, children, deadline):
+        """Until so many programs have made their data."""
+        wait_at_gate(scratch + "/gate", count, children, deadline)
 
     def launch(self, run, scratch):
         """Each program has made its data and waits at the gate before the next one begins:
         so DRAM is given in the order of launch."""
         children = []
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + self.patience
         try:
             for i in range(len(run.case.programs)):
                 with uninterrupted():
                     children.append(self.start(run, i, scratch))
                 if i + 1 < len(run.case.programs):
-                    wait_at_gate(scratch + "/gate", i + 1, children, deadline)
+                    self.wait_for(scratch, i + 1, children, deadline)
             for child in children:
                 try:
                     child.wait(timeout=max(deadline - time.monotonic(), 0.1))
                 except subprocess.TimeoutExpired:
-                    raise RunError(f"not done after {PATIENCE_S} s") from None
+                    raise RunError(f"not done after {self.patience:.0f} s") from None
                 if child.returncode != 0:
                     break
         finally:
@@ -268,6 +282,7 @@ def summarise(results, real_s):
     ends = [r.times["end_ns"] for r in results]
     record = {"total_ms": (max(ends) - begin) / 1e6, "real_s": round(real_s, 3),
               "mean_ms": sum(e - begin for e in ends) / len(ends) / 1e6,
+              "whole_ms": max(r.whole_ms() for r in results),
               "programs": [r.record() for r in results]}
     if record["total_ms"] <= 0:
         raise RunError("no virtual time passed")

@@ -37,7 +37,8 @@ PAIR = Case("pair", (Program("mining", "cpu", 2, 8, 1), Program("ocean", "bandwi
 
 
 def record(total, programs=1, dram=100, pm=0):
-    return {"total_ms": total, "mean_ms": total, "real_s": 0.1, "tries": 1,
+    return {"total_ms": total, "mean_ms": total, "whole_ms": 2 * total + 1, "real_s": 0.1,
+            "tries": 1,
             "programs": [{"begin_ns": 0, "end_ns": int(total * 1e6),
                           "reads": {"dram": dram, "pm": pm}, "writebacks": {"dram": 0, "pm": 0}}
                          ] * programs}
@@ -102,6 +103,36 @@ class Placements(unittest.TestCase):
         text = "# number bytes\n0 4096 1 10 20 0 emu-cg+0x1 77\n\n1 70000\n"
         self.assertEqual(optimum.parse_objects(text),
                          [optimum.Object(0, 4096, 70), optimum.Object(1, 70000)])
+
+
+    def listed(self, *rows):
+        """number, bytes, born, died, caller"""
+        return "# head\n" + "".join(f"{n} {size} 1 {n} 0 0 {caller} 77 {born} {died}\n"
+                                    for n, size, born, died, caller in rows)
+
+    def test_temporaries_that_follow_each_other_are_one_object(self):
+        text = self.listed((0, 8192, 1, 9, "a"), (1, 8192, 2, 4, "b"), (2, 8192, 3, 5, "b"),
+                           (3, 8192, 6, 7, "b"), (4, 4096, 8, 0, "b"), (5, 8192, 10, 0, "c"))
+        found = optimum.successors(optimum.parse_objects(text), text)
+        self.assertEqual([sorted(o.numbers()) for o in found], [[0], [1, 3], [2], [4], [5]])
+        self.assertEqual((found[1].bytes, found[1].traffic), (8192, 4))
+        digits, _ = optimum.of_objects(found, 3 * 4096)
+        self.assertTrue(all(d[1] == d[3] for d in digits))
+
+    def test_a_listing_without_lives_is_left_as_it_is(self):
+        objects = self.objects(1, 2)
+        self.assertEqual(optimum.successors(objects, "0 4096 1 10 20 0 x+0x1 77\n"), objects)
+
+    def test_more_objects_than_fit_go_in_bundles_that_are_used_alike(self):
+        objects = [optimum.Object(i, 4096, 9 if i % 4 == 0 else 1) for i in range(48)]
+        found = optimum.bundles(objects, 12, 12 * 4096)
+        self.assertLessEqual(len(found), 13)
+        self.assertEqual(sorted(n for o in found for n in o.numbers()), list(range(48)))
+        self.assertEqual(sum(o.bytes for o in found), 48 * 4096)
+        digits, _ = optimum.of_objects(objects, 12 * 4096)
+        hot = "".join("0" if i % 4 == 0 else "1" for i in range(48)) + "1"
+        self.assertIn(hot, digits)
+        self.assertEqual(optimum.bundles(objects[:12], 12, 0), objects[:12])
 
 
 class Learning(unittest.TestCase):
@@ -272,10 +303,12 @@ class Output(unittest.TestCase):
         self.assertEqual(invalid({"lost_threads": 0, "valid": True}, "x\n"), "")
 
     def test_a_group_lasts_until_its_last_program_ends(self):
-        made = [Result("", {"begin_ns": b, "end_ns": e}, {}, "")
-                for b, e in ((1000000, 3000000), (1000000, 6000000))]
+        made = [Result("", {"begin_ns": b, "end_ns": e}, {"virtual_ms": v}, "")
+                for b, e, v in ((1000000, 3000000, 9.5), (1000000, 6000000, 8))]
         summary = summarise(made, 1)
         self.assertEqual((summary["total_ms"], summary["mean_ms"]), (5.0, 3.5))
+        self.assertEqual(summary["whole_ms"], 9.5)
+        self.assertEqual([p["whole_ms"] for p in summary["programs"]], [9.5, 8])
 
     def test_programs_that_do_not_start_together_are_no_group(self):
         made = [Result("", {"begin_ns": b, "end_ns": 9000000}, {}, "") for b in (0, 300000)]
@@ -299,6 +332,13 @@ class Figures(unittest.TestCase):
         self.assertEqual(row["over_linux"], {"median": 0.75, "min": 0.75, "max": 0.75, "n": 3})
         self.assertAlmostEqual(row["speedup_over_all_pm"], 4 / 1.5)
         self.assertAlmostEqual(row["gain_fraction"], 0.5)
+
+    def test_the_whole_program_has_a_ratio_of_its_own(self):
+        records = {"linux": {0: record(2)}, "all-pm": {0: record(4)}}
+        row = results.evaluate_case(("all-pm", "linux"), records, {}, {})["all-pm"]
+        self.assertEqual((row["over_linux"]["median"], row["whole_over_linux"]["median"]),
+                         (2, 9 / 5))
+        self.assertEqual(results.table_row("x", row)[-2:], ["9.00", "1.800"])
 
     def test_no_gain_to_be_had_is_no_fraction(self):
         row = self.rows(all_pm=4, linux=2, hybrid_class=1.5, optimum=1.99)["hybrid-class"]
@@ -333,6 +373,11 @@ class Figures(unittest.TestCase):
             self.assertIn(part, text)
         table = [s for s in text.splitlines() if s.startswith(("contender", "libhybrid: class"))]
         self.assertEqual(len({len(s) for s in table}), 1)
+
+    def test_a_long_placement_is_cut(self):
+        found = self.found(all_pm=4, linux=2, optimum=1)
+        found["experiments"][0]["cases"][0]["placement"] = "01" * 200
+        self.assertIn("placements: " + "01" * 15 + "...\n", results.text(found))
 
     def test_longest_names_fit_the_table(self):
         setup = Setup("/b", "/l", "/m", "/p", ALL)

@@ -30,7 +30,7 @@ class CurvesTest(unittest.TestCase):
     def judged(self, name, dram, pm, online=None):
         found = {"class": curves.WORKLOADS[name], "dram": row(dram), "pm": row(pm)}
         if online:
-            found["online"] = {"over_best": online, "chosen": 3}
+            found["online"] = {"over_off": online, "chosen": 3}
         wrong = []
         curves.judge(name, found, wrong)
         return wrong
@@ -42,8 +42,8 @@ class CurvesTest(unittest.TestCase):
         self.assertEqual(curves.tuned({1: 100, 4: 30, 20: 10}), (None, 0))
 
     def test_limits(self):
-        self.assertEqual(self.judged("stream", linear(18), linear(3), 1.09), [])
-        self.assertEqual(len(self.judged("stream", linear(18), linear(3), 1.11)), 1)
+        self.assertEqual(self.judged("stream", linear(18), linear(3), 1.009), [])
+        self.assertEqual(len(self.judged("stream", linear(18), linear(3), 1.011)), 1)
         self.assertEqual(len(self.judged("stream", linear(18), linear(12))), 1)  # PM scales on
         self.assertEqual(self.judged("pricing", linear(20), linear(20)), [])
         self.assertEqual(len(self.judged("pricing", linear(20), linear(11))), 1)  # only on DRAM
