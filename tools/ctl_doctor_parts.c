@@ -360,6 +360,11 @@ void doctor_registry(const struct hy_settings *s)
     struct registry *r;
     char path[HY_PATH_MAX], size[32];
 
+    struct finding *users =
+        doctor_add(FOUND_INFO, "registry", "users of a group",
+                   "meet in a file that root makes: HYBRID_REGISTRY=/dev/shm/libhybrid-GROUP");
+    doctor_fix(users, "echo 'f /dev/shm/libhybrid-GROUP 0660 root GROUP' "
+                      ">/etc/tmpfiles.d/libhybrid.conf && systemd-tmpfiles --create");
     if (strcmp(s->registry, "none") == 0) {
         doctor_add(FOUND_INFO, "registry", "registry", "none, as set");
         return;
@@ -379,9 +384,9 @@ void doctor_registry(const struct hy_settings *s)
         doctor_add(FOUND_OK, "registry", "registry",
                    "%s: not there yet, the first program makes it", path);
     else {
-        struct finding *f = doctor_add(
-            FOUND_MISSING, "registry", "registry", "%s cannot be used (%s); programs decide alone",
-            path, error == -EPROTO ? "no registry, or another version" : strerror(-error));
+        struct finding *f = doctor_add(FOUND_MISSING, "registry", "registry",
+                                       "%s cannot be used (%s); programs decide alone", path,
+                                       registry_problem(error));
         if (error == -EPROTO)
             doctor_fix(f, "rm %s   # when no program uses it", path);
     }

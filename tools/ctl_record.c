@@ -193,7 +193,7 @@ static int write_output(const struct merge_request *q, struct profile *p,
     e = len < 0 ? (int)len : os_write_file_atomic(q->output, text, (size_t)len);
     free(text);
     if (e < 0)
-        ctl_error("%s cannot be written: %s", q->output, strerror(-e));
+        ctl_error("%s cannot be written: %s", q->output, os_output_problem(e));
     return e;
 }
 

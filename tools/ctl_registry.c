@@ -24,13 +24,6 @@ const char *ctl_registry_path(const char *option)
     return path;
 }
 
-static const char *why_not(int error)
-{
-    return error == -EPROTO  ? "it is no registry, or that of another version of libhybrid"
-           : error == -EPERM ? "it belongs to somebody else or is open to others"
-                             : strerror(-error);
-}
-
 int ctl_registry_look(const char *path, struct registry_view *ret)
 {
     struct registry *r;
@@ -41,7 +34,7 @@ int ctl_registry_look(const char *path, struct registry_view *ret)
         registry_read(r, ret);
         registry_close(r);
     } else if (error != -ENOENT) {
-        ctl_error("the registry %s cannot be read: %s", path, why_not(error));
+        ctl_error("the registry %s cannot be read: %s", path, registry_problem(error));
     }
     return error;
 }

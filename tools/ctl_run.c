@@ -16,6 +16,7 @@
 
 #include "config.h"
 #include "service/registry.h"
+#include "sys/emulator.h"
 #include "sys/env.h"
 #include "sys/os.h"
 
@@ -326,6 +327,34 @@ static void join_arguments(char **argv, char *buf, size_t cap)
         at += (size_t)snprintf(buf + at, cap - at, "%s%s", i > 1 ? " " : "", argv[i]);
 }
 
+/* Whose memory "emulated" is: of the machine that we run on with all that we start (under QEMU), or
+ * of one that only a program which is built for it has, and that does not exist yet. */
+struct emulated {
+    const char *what; /* NULL: none */
+    const char *limit;
+};
+
+static struct emulated find_emulated(const struct hy_settings *s, uint64_t *dram)
+{
+    const char *preset = env_get("HYBRID_EMU_PRESET"), *limit = env_get("HYBRID_EMU_DRAM");
+
+    if (s->pm.kind != HY_PM_EMULATED)
+        return (struct emulated){0};
+    if (emulator_open()) {
+        uint64_t has = emulator_bytes(HY_DRAM);
+        *dram = has ? has : *dram;
+        return (struct emulated){"the emulated machine's, on which this runs",
+                                 has ? "" : " (the emulated machine has no limit)"};
+    }
+    if (!(preset && *preset) && !(limit && *limit))
+        return (struct emulated){0};
+    return (struct emulated){
+        "the emulated machine's (HYBRID_EMU_), if the program is built for it; else ordinary "
+        "memory "
+        "that is called PM",
+        limit && *limit ? " here; on an emulated machine of what HYBRID_EMU_DRAM says" : " here"};
+}
+
 static void explain(const struct request *q, const char *elf_path, const struct hy_settings *s,
                     const struct topology *t, const struct ctl_pm *pm)
 {
@@ -339,14 +368,16 @@ static void explain(const struct request *q, const char *elf_path, const struct 
     else if (s->pm.kind == HY_PM_AUTO)
         pm_nodes = topology_find_pm(t, &why);
     uint64_t dram = topology_bytes(t, topology_dram_mask(t, pm_nodes), false);
+    const struct emulated emulated = find_emulated(s, &dram);
 
     fprintf(stderr, "program   %s%s%s\n", q->program,
             strcmp(q->program, elf_path) != 0 ? ", run by " : "",
             strcmp(q->program, elf_path) != 0 ? elf_path : "");
     fprintf(stderr, "library   %s\n", q->library_path);
-    fprintf(stderr, "PM        %s\n", pm->what);
-    fprintf(stderr, "DRAM      %s of %s for this program\n",
-            ctl_size(hy_amount_bytes(s->dram, dram), a, sizeof(a)), ctl_size(dram, b, sizeof(b)));
+    fprintf(stderr, "PM        %s\n", emulated.what ? emulated.what : pm->what);
+    fprintf(stderr, "DRAM      %s of %s for this program%s\n",
+            ctl_size(hy_amount_bytes(s->dram, dram), a, sizeof(a)), ctl_size(dram, b, sizeof(b)),
+            emulated.what ? emulated.limit : "");
     if (strcmp(s->registry, "none") != 0) {
         registry_default_path(path, sizeof(path));
         fprintf(stderr, "shared    %s among the participants of %s\n",

@@ -26,6 +26,7 @@ sys.dont_write_bytecode = True
 if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback of what is not begun
 import cachegrind  # noqa: E402
+import outfile  # noqa: E402
 import symbols  # noqa: E402
 import tune  # noqa: E402
 
@@ -269,19 +270,10 @@ def with_names(text):
 
 def write(path, text):
     """Whole or not at all. What is there and no regular file is written to."""
-    temporary = path
-    if not os.path.exists(path) or os.path.isfile(path):
-        temporary = '%s.%d' % (path, os.getpid())
     try:
-        with open(temporary, 'w', encoding='utf-8') as f:
-            f.write(text)
-        if temporary != path:
-            os.replace(temporary, path)
+        outfile.write(path, text.encode('utf-8'))
     except OSError as e:
         raise Failure('%s cannot be written: %s' % (path, e.strerror)) from None
-    finally:
-        if temporary != path and os.path.exists(temporary):
-            os.remove(temporary)
 
 
 def collect(o, folder, pid):
@@ -485,9 +477,10 @@ def check_variables(o):
 def check_output(path):
     """Before a long run, not after it."""
     folder = os.path.dirname(path) or '.'
-    target = path if os.path.exists(path) and not os.path.isfile(path) else folder
-    if os.path.isdir(path):
-        raise Failure('%s cannot be written: it is a directory' % path)
+    try:
+        target = path if outfile.in_place(path) else folder
+    except OSError as e:
+        raise Failure('%s cannot be written: %s' % (path, e.strerror)) from None
     if not os.path.isdir(folder):
         raise Failure('%s cannot be written: there is no folder %s' % (path, folder))
     if not os.access(target, os.W_OK):

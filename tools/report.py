@@ -4,8 +4,8 @@
 import argparse
 import os
 import sys
-import tempfile
 
+import outfile
 import report_page
 import report_trace
 
@@ -36,21 +36,7 @@ def write(path, page):
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return
-    if os.path.exists(path) and not os.path.isfile(path):  # /dev/null: not to be replaced
-        with open(path, 'wb') as f:
-            f.write(data)
-        return
-    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path) or '.', prefix='.hybrid-report-')
-    try:
-        with os.fdopen(handle, 'wb') as f:
-            f.write(data)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    outfile.write(path, data)
 
 
 def main(argv):

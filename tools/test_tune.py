@@ -123,6 +123,14 @@ class Command(unittest.TestCase):
         self.assertIn('[app]\nexe = python3\n', self.text())
         self.assertEqual(sorted(os.listdir(self.dir.name)), ['app.ini', 'app.threads.png', 'log'])
 
+    def test_which_memory_is_pm(self):
+        """--pm as of `hybridctl run`: with none nothing can be placed there."""
+        p = self.run_it('--medium', 'pm', '--pm', 'none')
+        self.assertNotEqual(p.returncode, 0)
+        self.assertNotIn('unrecognized', p.stderr)
+        p = self.run_it('--medium', 'pm', '--pm', 'emulated')
+        self.assertEqual(p.returncode, 0, p.stderr)
+
     def test_keeps_the_rest_of_a_profile(self):
         with open(self.ini, 'w', encoding='utf-8') as f:
             f.write('# mine\n[app]\nexe = x\n[threads]\ndram = 7\npm = 9\n[site a]\ntier = pm\n')

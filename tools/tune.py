@@ -18,6 +18,8 @@ import sys
 import tempfile
 import time
 
+import outfile
+
 VERSION = 1
 GAIN = 0.10   # Algorithm 2: one thread more must bring so much
 SLACK = 0.02  # and the fewest threads within this of the best are chosen
@@ -303,10 +305,7 @@ def write_profile(path, program, chosen):
     while lines and not lines[-1].strip():
         lines.pop()
     lines += ['', '[threads]'] + ['%s = %s' % (m, chosen[m]) for m in ('dram', 'pm') if m in chosen]
-    temporary = '%s.%d' % (path, os.getpid())
-    with open(temporary, 'w', encoding='utf-8') as f:
-        f.write('\n'.join(lines) + '\n')
-    os.replace(temporary, path)
+    outfile.write(path, ('\n'.join(lines) + '\n').encode('utf-8'))
 
 
 def arguments(argv):
@@ -315,6 +314,7 @@ def arguments(argv):
         description='Finds how many threads PROGRAM should use with its data on each memory: runs it with '
                     '1, 2, 3 ... of them until more do not help. {threads} in an argument becomes the number; '
                     'without it OMP_NUM_THREADS is set and the program is confined to as many CPUs.')
+    p.add_argument('--pm', metavar='SPEC', help='which memory is PM, as HYBRID_PM')
     p.add_argument('--medium', choices=('dram', 'pm', 'both'), default='both')
     p.add_argument('-o', '--output', metavar='FILE', help='profile to write, or whose [threads] to change '
                    '(default: PROGRAM.ini here)')
@@ -349,6 +349,8 @@ def main(argv):
     o = arguments(argv)
     output = o.output or os.path.basename(o.program[0]) + '.ini'
     media = ('dram', 'pm') if o.medium == 'both' else (o.medium,)
+    if o.pm:
+        os.environ['HYBRID_PM'] = o.pm
     runner = Runner(o)
     settings = {k: v for k, v in sorted(os.environ.items()) if k.startswith('HYBRID_')}
     key = json.dumps([o.program, o.metric, settings])

@@ -34,9 +34,10 @@ static unsigned order_at(const struct history *h, uint32_t head)
     return h->rec[head].state & GROUP ? h->rec[head + 1].passes : 0;
 }
 
-static unsigned score_of(const struct history *h, struct page_record r)
+static unsigned score_of(const struct history *h, uint32_t head)
 {
-    return h->map->score[r.passes][r.state & HEAT_MASK];
+    struct page_record r = h->rec[head];
+    return h->count ? h->count[head].score : h->map->score[r.passes][r.state & HEAT_MASK];
 }
 
 static enum hy_tier tier_of(struct page_record r)
@@ -44,13 +45,16 @@ static enum hy_tier tier_of(struct page_record r)
     return r.state & ON_PM ? HY_PM : HY_DRAM;
 }
 
-/* Count `pages` pages with this record in or (sign -1) out. */
-static void count(struct history *h, struct page_record r, uint64_t pages, int sign)
+/* Count a group of `pages` pages in or (sign -1) out. */
+static void count(struct history *h, uint32_t head, uint64_t pages, int sign)
 {
     uint64_t n = sign < 0 ? 0 - pages : pages;
+    struct page_record r = h->rec[head];
     h->map->on[tier_of(r)] += n;
-    if (!(r.state & COOL_MASK))
-        h->map->movable[tier_of(r)][score_of(h, r)] += n;
+    if (r.state & COOL_MASK)
+        return;
+    h->map->movable[tier_of(r)][score_of(h, head)] += n;
+    h->map->band[tier_of(r)][score_band(h->map->score[r.passes][r.state & HEAT_MASK])] += n;
 }
 
 static void write_head(struct history *h, uint32_t head, unsigned order, struct page_record r)
@@ -64,9 +68,21 @@ static void write_head(struct history *h, uint32_t head, unsigned order, struct 
 static void change(struct history *h, uint32_t head, struct page_record r)
 {
     unsigned order = order_at(h, head);
-    count(h, h->rec[head], 1u << order, -1);
+    count(h, head, 1u << order, -1);
     write_head(h, head, order, r);
-    count(h, r, 1u << order, 1);
+    count(h, head, 1u << order, 1);
+}
+
+/* The same with other counts, for all pages of the group. */
+static void change_counts(struct history *h, uint32_t head, struct page_record r,
+                          const struct page_count *c, bool each)
+{
+    unsigned order = order_at(h, head);
+    count(h, head, 1u << order, -1);
+    write_head(h, head, order, r);
+    for (uint32_t i = 0; h->count && i < 1u << order; i++)
+        h->count[head + i] = c[each ? i : 0];
+    count(h, head, 1u << order, 1);
 }
 
 /* Halves know what the whole knew. */
@@ -104,17 +120,17 @@ struct page_group history_group(const struct history *h, uint32_t page)
         .tier = tier_of(r),
         .passes = r.passes,
         .heat = (uint8_t)heat,
-        .score = (uint8_t)score_of(h, r),
+        .score = (uint8_t)score_of(h, head),
         .resting = (r.state & COOL_MASK) != 0,
         .moved = (r.state & COOL_MASK) > 1u << COOL_SHIFT,
         .reuse = reuse_class(heat, (r.state & STABLE) != 0),
     };
 }
 
-void history_init(struct history *h, struct page_record *rec, uint32_t pages, enum hy_tier tier,
-                  struct heat_map *map)
+void history_init(struct history *h, struct page_record *rec, struct page_count *count,
+                  uint32_t pages, enum hy_tier tier, struct heat_map *map)
 {
-    *h = (struct history){.rec = rec, .map = map};
+    *h = (struct history){.rec = rec, .count = count, .map = map};
     history_grow(h, pages, tier);
 }
 
@@ -122,24 +138,28 @@ void history_grow(struct history *h, uint32_t pages, enum hy_tier tier)
 {
     struct page_record cold = {.state = tier == HY_PM ? ON_PM : 0};
     uint32_t at = h->pages;
-    count(h, cold, pages - at, 1);
     h->pages = pages;
+    for (uint32_t i = at; h->count && i < pages; i++)
+        h->count[i] = (struct page_count){0};
     while (at < pages) {
         unsigned order = HISTORY_ORDER;
         while (1u << order > pages - at || at & ((1u << order) - 1))
             order--;
         write_head(h, at, order, cold);
+        count(h, at, 1u << order, 1);
         at += 1u << order;
     }
 }
 
 /* Give pages a record of their own, group by group. */
-static void assign(struct history *h, uint32_t first, uint32_t end, struct page_record r)
+static void assign(struct history *h, uint32_t first, uint32_t end, struct page_record r,
+                   const struct page_count *each)
 {
+    static const struct page_count none;
     history_cut(h, first);
     history_cut(h, end);
     for (uint32_t at = first; at < end; at += 1u << order_at(h, at))
-        change(h, at, r);
+        change_counts(h, at, r, each ? each + (at - first) : &none, each != NULL);
 }
 
 void history_copy(struct history *to, const struct history *h, uint32_t from)
@@ -148,7 +168,7 @@ void history_copy(struct history *to, const struct history *h, uint32_t from)
     for (uint32_t at = from; at < end;) {
         struct page_group g = history_group(h, at);
         uint32_t stop = HY_MIN(g.first + g.pages, end);
-        assign(to, at - from, stop - from, h->rec[g.first]);
+        assign(to, at - from, stop - from, h->rec[g.first], h->count ? h->count + at : NULL);
         at = stop;
     }
 }
@@ -157,7 +177,7 @@ void history_drop(struct history *h)
 {
     for (uint32_t at = 0; at < h->pages;) {
         uint32_t n = 1u << order_at(h, at);
-        count(h, h->rec[at], n, -1);
+        count(h, at, n, -1);
         at += n;
     }
     h->pages = 0;
@@ -281,6 +301,32 @@ static void push(struct block_pass *b, uint32_t head, const struct observed *o)
     b->stats->reuse[reuse_class(heat, o->stable)] += pages;
 }
 
+void history_count(struct history *h, uint32_t block, const struct page_seen *told,
+                   const struct worth_rule *rule, int64_t *gain)
+{
+    uint32_t base = block * HISTORY_BLOCK, end = block_end(h, block);
+    for (uint32_t at = base; at < end; at++) {
+        const struct page_seen *t = &told[at - base];
+        struct page_count *c = &h->count[at];
+        if ((t->reads | t->writes | c->mean) == 0)
+            continue;
+        struct page_count now = *c;
+        now.mean = worth_mean(rule, c->mean, t->reads, t->writes);
+        now.score = (uint8_t)worth_score(now.mean);
+        if (c->moved) {
+            int64_t units = (int64_t)t->reads * rule->read + (int64_t)t->writes * rule->write;
+            *gain += tier_of(h->rec[head_of(h, at)]) == HY_DRAM ? units : -units;
+        }
+        if (now.score == c->score) {
+            *c = now;
+            continue;
+        }
+        history_cut(h, at);
+        history_cut(h, at + 1);
+        change_counts(h, at, h->rec[at], &now, false);
+    }
+}
+
 /* A group as the pass saw it: pushed as a whole if it is still one, else its halves. */
 static void record_group(struct block_pass *b, uint32_t head)
 {
@@ -317,6 +363,7 @@ static uint32_t merge_left(struct history *h, uint32_t head)
         uint32_t left = head - size;
         struct page_record a = h->rec[left], b = h->rec[head];
         if (order_at(h, left) != order || a.passes != b.passes ||
+            score_of(h, left) != score_of(h, head) ||
             ((a.state ^ b.state) & (HEAT_MASK | COOL_MASK | ON_PM)) != 0)
             return head;
         write_head(h, left, order + 1, a);
@@ -356,7 +403,7 @@ void history_cut(struct history *h, uint32_t page)
         split(h, head);
 }
 
-enum rest_kind { MOVED, REFUSED, FOUND, HELD };
+enum rest_kind { MOVED, REFUSED, FOUND, HELD, PLACED };
 
 static void rest(struct history *h, uint32_t first, uint32_t pages, enum rest_kind why,
                  enum hy_tier to)
@@ -372,12 +419,17 @@ static void rest(struct history *h, uint32_t first, uint32_t pages, enum rest_ki
          * that is no move undone. */
         bool fills = why == MOVED && to == HY_DRAM && r.passes == 0 && (r.state & HEAT_MASK) == 0;
         unsigned cool = r.state & COOL_MASK;
-        if (why == HELD)
+        if (why == PLACED)
+            ; /* it may go at once */
+        else if (why == HELD)
             cool = HY_MAX(cool, 1u << COOL_SHIFT);
         else
             cool = fills || why == FOUND ? 1u << COOL_SHIFT : COOL_MASK;
         r.state = (uint8_t)((r.state & ~COOL_MASK) | cool);
-        if (why == MOVED || why == FOUND)
+        for (uint32_t i = 0; h->count && why != REFUSED && why != HELD && i < 1u << order_at(h, at);
+             i++)
+            h->count[at + i].moved = why == MOVED;
+        if (why == MOVED || why == FOUND || why == PLACED)
             r.state = (uint8_t)((r.state & ~ON_PM) | (to == HY_PM ? ON_PM : 0));
         change(h, at, r);
     }
@@ -393,6 +445,11 @@ void history_found(struct history *h, uint32_t first, uint32_t pages, enum hy_ti
     rest(h, first, pages, FOUND, on);
 }
 
+void history_placed(struct history *h, uint32_t first, uint32_t pages, enum hy_tier on)
+{
+    rest(h, first, pages, PLACED, on);
+}
+
 void history_hold(struct history *h, uint32_t first, uint32_t pages)
 {
     rest(h, first, pages, HELD, HY_TIERS);
@@ -403,7 +460,8 @@ void history_absent(struct history *h, uint32_t first, uint32_t pages, enum hy_t
     /* Resting for one pass: it ends in the one that finds them in memory. */
     struct page_record r = {.state = (uint8_t)(1u << COOL_SHIFT | (home == HY_PM ? ON_PM : 0))};
     if (first < h->pages)
-        assign(h, first, first + HY_MIN(pages, h->pages - first), r);
+        assign(h, first, first + HY_MIN(pages, h->pages - first), r,
+               h->count ? h->count + first : NULL);
 }
 
 void history_refused(struct history *h, uint32_t first, uint32_t pages)
@@ -417,6 +475,7 @@ void history_forget(struct history *h)
         struct page_record r = h->rec[at];
         r.passes = 0;
         r.state &= (uint8_t) ~(HEAT_MASK | STABLE);
-        change(h, at, r);
+        static const struct page_count none;
+        change_counts(h, at, r, &none, false);
     }
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * What is known of the pages of one range: two bytes a page, everything included. Neighbours
- * that behave alike form groups (aligned powers of two, within a block of 512 pages), whose
- * first record stands for all; the second record of a group tells its size. A group is
- * watched by few of its pages unless it is cold, as cold pages cost nothing to watch.
+ * What is known of the pages of one range: two bytes a page, everything included, and four more
+ * where accesses are counted page by page (worth.h). Neighbours that behave alike form groups
+ * (aligned powers of two, within a block of 512 pages), whose first record stands for all; the
+ * second record of a group tells its size. A group is watched by few of its pages unless it is
+ * cold, as cold pages cost nothing to watch.
  *
  * Pure: memory is the caller's, so is the lock; every call but the first is bounded by the
  * pages that it names. */
@@ -11,6 +12,7 @@
 
 #include "base/types.h"
 #include "decide/predictor.h"
+#include "decide/worth.h"
 
 #define HISTORY_ORDER  9u
 #define HISTORY_BLOCK  (1u << HISTORY_ORDER) /* pages: 2 MiB */
@@ -27,12 +29,21 @@ struct page_record {
 struct heat_map {
     struct predictor predictor;
     uint64_t movable[HY_TIERS][SCORES];
+    uint64_t band[HY_TIERS][BANDS]; /* the same by what they do, whatever ranks them */
     uint64_t on[HY_TIERS];
     uint8_t score[256][HEAT_MAX + 1]; /* page_score of every record */
 };
 
+/* Where accesses are counted page by page. */
+struct page_count {
+    uint16_t mean;
+    uint8_t score;
+    bool moved; /* by us, to where it is now */
+};
+
 struct history {
-    struct page_record *rec; /* one for each page */
+    struct page_record *rec;  /* one for each page */
+    struct page_count *count; /* the same; NULL: the score is that of the record */
     uint32_t pages;
     struct heat_map *map;
 };
@@ -82,8 +93,8 @@ struct pass_stats {
 void heat_map_init(struct heat_map *m, const struct predictor *p);
 
 /* All pages start cold, on one tier, in groups as large as can be. */
-void history_init(struct history *h, struct page_record *rec, uint32_t pages, enum hy_tier tier,
-                  struct heat_map *map);
+void history_init(struct history *h, struct page_record *rec, struct page_count *count,
+                  uint32_t pages, enum hy_tier tier, struct heat_map *map);
 /* The range has become longer; what is new is cold. rec has room for it. */
 void history_grow(struct history *h, uint32_t pages, enum hy_tier tier);
 /* `to` is new and stands for pages [from, from + to->pages) of h: take over what is known. */
@@ -104,6 +115,11 @@ void history_watch(const struct history *h, uint32_t block, uint64_t random, str
  * entries). Groups that no longer behave alike are split, others merged. */
 void history_record(struct history *h, uint32_t block, const struct page_set *watched,
                     const struct page_seen *seen, unsigned rounds, struct pass_stats *stats);
+/* What one pass was told of the pages of a block, before history_record: their means and scores.
+ * Adds to *gain, in units of worth.h, what pages that were moved up are read and written on DRAM,
+ * less the same of those that were moved down, on PM. */
+void history_count(struct history *h, uint32_t block, const struct page_seen *told,
+                   const struct worth_rule *rule, int64_t *gain);
 /* Counts of one pass as rounds: the larger one becomes all of them, so that the ratio stays;
  * `most` is the count of a page that is always in use. */
 struct page_seen seen_from_counts(uint64_t reads, uint64_t writes, uint64_t most);
@@ -113,6 +129,8 @@ void history_moved(struct history *h, uint32_t first, uint32_t pages, enum hy_ti
 void history_refused(struct history *h, uint32_t first, uint32_t pages);
 /* Pages lie on this tier, where somebody else has put them, or must not be moved in this pass. */
 void history_found(struct history *h, uint32_t first, uint32_t pages, enum hy_tier on);
+/* Pages have come into memory on this tier: nobody has moved them. */
+void history_placed(struct history *h, uint32_t first, uint32_t pages, enum hy_tier on);
 void history_hold(struct history *h, uint32_t first, uint32_t pages);
 /* Pages that are not in memory: they have no past, cannot move, and will come on `home`. */
 void history_absent(struct history *h, uint32_t first, uint32_t pages, enum hy_tier home);

@@ -43,6 +43,22 @@ static void shed(struct planner *x, uint64_t pages)
             pages -= take(x, HY_DRAM, order[b] * SCORE_BAND + i, pages);
 }
 
+/* The same where it is known what pages are worth. */
+static uint64_t exchange_by_worth(struct planner *x, const uint8_t *below, uint64_t most)
+{
+    uint64_t done = 0;
+    for (unsigned s = SCORES; s-- > 1 && x->left > 0 && done < most && below[s] > 0;) {
+        uint64_t wanted = HY_MIN(x->m->movable[HY_PM][s] - x->p->take[HY_PM][s], x->left / 2);
+        wanted = HY_MIN(wanted, most - done);
+        uint64_t places = take_coldest(x, below[s], wanted);
+        take(x, HY_PM, s, places);
+        done += places;
+        if (places < wanted)
+            break;
+    }
+    return done;
+}
+
 /* One goes down for one that comes up, as long as their scores differ by the margin and for at
  * most `most` pairs. */
 static uint64_t exchange(struct planner *x, const struct move_limits *l, unsigned margin,
@@ -67,7 +83,9 @@ static void fill(struct planner *x, const struct move_limits *l)
 {
     uint64_t room = x->p->room;
     /* Free DRAM is better used by pages that are seen at times than by none. */
-    for (unsigned s = SCORES; s-- > 0 && (l->fill_cold || score_tier(s) != HY_PM) && room > 0;)
+    for (unsigned s = SCORES;
+         s-- > 0 && (l->below ? s >= l->fill_from : l->fill_cold || score_tier(s) != HY_PM) &&
+         room > 0;)
         if (!l->hold_reads || score_band(s) != BAND_HOT_RD)
             room -= take(x, HY_PM, s, room);
 }
@@ -75,6 +93,10 @@ static void fill(struct planner *x, const struct move_limits *l)
 static void promote(struct planner *x, const struct move_limits *l)
 {
     fill(x, l);
+    if (l->below) {
+        x->swaps -= exchange_by_worth(x, l->below, x->swaps);
+        return;
+    }
     (void)exchange(x, l, HY_MAX((unsigned)l->margin, MOVE_CLEAR), l->clear);
     x->swaps -= exchange(x, l, l->margin, x->swaps);
 }
@@ -184,7 +206,7 @@ unsigned move_list(struct history *h, unsigned ranges, struct move_plan *plan,
             (hand->range > start.range || (hand->range == start.range && hand->page >= start.page)))
             break;
         struct page_group g = history_group(&h[hand->range], hand->page);
-        regret += unwanted(&g) ? g.pages : 0;
+        regret += !h[hand->range].count && unwanted(&g) ? g.pages : 0;
         full = !visit(&s, hand->range, &g);
         hand->page = full ? g.first : g.first + g.pages;
     }

@@ -14,15 +14,17 @@
 #define MOVE_CLEAR (2 * SCORE_BAND + 8)
 
 struct move_limits {
-    uint64_t dram_pages; /* the most tracked pages on DRAM */
-    uint64_t moves;      /* the most pages to move, both ways together */
-    uint64_t swaps;      /* of them to PM in an exchange that is not clear, or eagerly */
-    uint64_t clear;      /* the same, where it is clear */
-    uint8_t margin;      /* two pages change places if their scores differ by so much */
-    bool eager;          /* cold pages go to PM at once, not when their place is needed */
-    bool hold_reads;     /* no read-domain pages to DRAM: its bandwidth is used up */
-    bool fill_cold;      /* free DRAM for pages of any score: nothing is known of them yet */
-    uint64_t shed;       /* so many hot pages to PM for the same reason, read domain first */
+    uint64_t dram_pages;  /* the most tracked pages on DRAM */
+    uint64_t moves;       /* the most pages to move, both ways together */
+    uint64_t swaps;       /* of them to PM in an exchange that is not clear, or eagerly */
+    uint64_t clear;       /* the same, where it is clear */
+    uint8_t margin;       /* two pages change places if their scores differ by so much */
+    const uint8_t *below; /* not NULL: by worth (worth.h), in place of the margins */
+    uint8_t fill_from;    /* with it: the least rank that may come to free DRAM */
+    bool eager;           /* cold pages go to PM at once, not when their place is needed */
+    bool hold_reads;      /* no read-domain pages to DRAM: its bandwidth is used up */
+    bool fill_cold;       /* free DRAM for pages of any score: nothing is known of them yet */
+    uint64_t shed;        /* so many hot pages to PM for the same reason, read domain first */
 };
 
 /* Pages to take, by tier that they are on and score. */

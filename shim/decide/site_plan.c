@@ -13,16 +13,10 @@
 #define STEPS             60
 /* What the sites do not explain comes in blocks of so much. */
 #define REST_BLOCK ((uint64_t)64 << 10)
-/* A slope is taken over this share of the lines. */
-#define SLOPE 0.02
 /* Sets whose worth differs by less are equal. */
 #define WORTH_EPS 1e-6
 /* Items looked at in the search, at most; beyond, the best set so far is taken. */
 #define SEARCH_STEPS 300000u
-
-struct line_worth {
-    double read_ns, write_ns;
-};
 
 uint64_t site_plan_charge(uint64_t block)
 {
@@ -161,23 +155,6 @@ unsigned site_plan_sites(const struct profile *p, struct plan_site site[PLAN_MAX
 }
 
 /* --- what a line is worth --------------------------------------------------------- */
-
-static struct line_worth slope_at(const struct machine_figures *f, const struct work *k,
-                                  double pm_reads, double pm_writes)
-{
-    struct line_worth w = {0, 0};
-    double r = HY_MAX(pm_reads, SLOPE), v = HY_MAX(pm_writes, SLOPE);
-    double here = work_time(f, k, r, v, k->threads).total_ns;
-
-    if (k->reads > 0)
-        w.read_ns = (here - work_time(f, k, r - SLOPE, v, k->threads).total_ns) / SLOPE / k->reads;
-    if (k->writes > 0)
-        w.write_ns =
-            (here - work_time(f, k, r, v - SLOPE, k->threads).total_ns) / SLOPE / k->writes;
-    w.read_ns = HY_MAX(w.read_ns, 0);
-    w.write_ns = HY_MAX(w.write_ns, 0);
-    return w;
-}
 
 static double worth_of(const struct plan_site *s, const struct line_worth *w)
 {
@@ -408,7 +385,7 @@ void site_plan_make(const struct machine_figures *f, const struct work *work,
 
     n = HY_MIN(n, (unsigned)PLAN_MAX);
     if (work != NULL)
-        w = slope_at(f, work, 1, 1);
+        w = work_line_worth(f, work, 1, 1);
     plan_with(&w, site, n, share, it, ret);
     if (work == NULL)
         return;
@@ -419,9 +396,9 @@ void site_plan_make(const struct machine_figures *f, const struct work *work,
         double reads, writes, t;
 
         share_of_pm(work, site, ret, &reads, &writes);
-        w = slope_at(f, work, reads, writes);
+        w = work_line_worth(f, work, reads, writes);
         if (round > 0) { /* halfway between the ends */
-            struct line_worth all = slope_at(f, work, 1, 1);
+            struct line_worth all = work_line_worth(f, work, 1, 1);
             double part = round / 4.0;
             w.read_ns = part * all.read_ns + (1 - part) * w.read_ns;
             w.write_ns = part * all.write_ns + (1 - part) * w.write_ns;

@@ -206,6 +206,26 @@ struct work_time work_time(const struct machine_figures *f, const struct work *w
     return r;
 }
 
+/* A slope is taken over this share of the lines. */
+#define SLOPE 0.02
+
+struct line_worth work_line_worth(const struct machine_figures *f, const struct work *k,
+                                  double pm_reads, double pm_writes)
+{
+    struct line_worth w = {0, 0};
+    double r = HY_MAX(pm_reads, SLOPE), v = HY_MAX(pm_writes, SLOPE);
+    double here = work_time(f, k, r, v, k->threads).total_ns;
+
+    if (k->reads > 0)
+        w.read_ns = (here - work_time(f, k, r - SLOPE, v, k->threads).total_ns) / SLOPE / k->reads;
+    if (k->writes > 0)
+        w.write_ns =
+            (here - work_time(f, k, r, v - SLOPE, k->threads).total_ns) / SLOPE / k->writes;
+    w.read_ns = HY_MAX(w.read_ns, 0);
+    w.write_ns = HY_MAX(w.write_ns, 0);
+    return w;
+}
+
 double work_chained(const struct work *k)
 {
     double random = 1 - k->foreseen;

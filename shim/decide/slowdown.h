@@ -26,6 +26,11 @@ struct work {
     double pm_reads, pm_writes; /* shares that were on PM */
 };
 
+/* Time saved by one line on DRAM instead of PM; of all threads together. */
+struct line_worth {
+    double read_ns, write_ns;
+};
+
 /* How the stall was found, best first. */
 enum stall_known {
     STALL_IDLE,    /* counted, apart from the waiting for busy memory */
@@ -46,6 +51,10 @@ int work_of_window(const struct machine_figures *f, const struct window *w, stru
 /* How much of the stall is waiting for one miss after the other: about 0 for streams, 0.25 for
  * misses at random that overlap, 1 for chains. */
 double work_chained(const struct work *work);
+/* What one line read or written on PM costs more than on DRAM, by the slope of the predicted time
+ * where these shares are on PM: of the program's whole time. */
+struct line_worth work_line_worth(const struct machine_figures *f, const struct work *work,
+                                  double pm_reads, double pm_writes);
 /* `pm`: share of reads and writes on PM. */
 struct work_time work_time(const struct machine_figures *f, const struct work *work,
                            double pm_reads, double pm_writes, double threads);

@@ -2,18 +2,18 @@
  * Thread counts. See threads.h. */
 #include "decide/threads.h"
 
-/* Rates that differ by less are the same: windows of a real program are noisy. */
-#define SAME 0.03
-/* Fewer threads are taken at this loss: they free cores and disturb others less. */
-#define WORTH 0.04
-/* Windows more for a mean, by so much as the highest is above the lowest. */
-#define MORE 20
-/* Counts nearer to the best than a so-manieth of it are not told apart. */
-#define FINE 8u
-/* A resting search looks again after so many windows in a row that are off by so much:
- * another phase of the program. */
-#define OFF_RATE    0.25
-#define OFF_WINDOWS 3
+/* Predicted speeds that differ by less are the same. */
+#define ALIKE 0.01
+/* A neighbour that is predicted to lose more is not tried. */
+#define HOPELESS 0.03
+/* Windows for which what was found is kept between two looks at all, at most. */
+#define KEEP_MOST 256u
+/* What is kept is given up when it is slower than all by so much, on average of late. */
+#define SLOWER 0.004
+/* Windows with all threads before the first trial: by how much do they differ? */
+#define LEARN 32u
+/* Longest windows of a restless program, in shortest ones. */
+#define SCALE_MOST 16u
 
 unsigned threads_algorithm2(const double *time, unsigned n, double min_gain)
 {
@@ -53,129 +53,165 @@ unsigned threads_knee(double bandwidth, double demand, unsigned max)
     return (unsigned)t + (t > (unsigned)t ? 1 : 0);
 }
 
-bool threads_mean_add(struct threads_mean *m, double work, double time, double *ret)
-{
-    double lo, hi, least;
-
-    if (!(time > 0) || !(work >= 0))
-        return false;
-    m->lo = m->n ? HY_MIN(m->lo, work / time) : work / time;
-    m->hi = HY_MAX(m->hi, work / time);
-    m->work += work;
-    m->time += time;
-    m->means[m->n++ % HY_ARRAY_SIZE(m->means)] = m->work / m->time;
-    if (m->n < HY_ARRAY_SIZE(m->means))
-        return false;
-    lo = hi = m->means[0];
-    for (size_t i = 1; i < HY_ARRAY_SIZE(m->means); i++) {
-        lo = HY_MIN(lo, m->means[i]);
-        hi = HY_MAX(hi, m->means[i]);
-    }
-    /* Means of windows that differ much can agree by chance. */
-    least = HY_ARRAY_SIZE(m->means) + (m->lo > 0 ? MORE * (m->hi / m->lo - 1) : THREADS_MEAN_MOST);
-    if ((hi > lo * (1 + SAME) || m->n < least) && m->n < THREADS_MEAN_MOST)
-        return false;
-    *ret = m->work / m->time;
-    *m = (struct threads_mean){0};
-    return true;
-}
-
-void threads_search_begin(struct threads_search *s, unsigned first, unsigned max, double max_rate)
+void threads_search_begin(struct threads_search *s, unsigned max)
 {
     max = HY_MIN(HY_MAX(max, 1u), THREADS_MAX);
-    first = HY_MIN(HY_MAX(first, 1u), max);
     *s = (struct threads_search){.max = max,
-                                 .idle = max + 1,
-                                 .next = first,
-                                 .rest = THREADS_REST,
-                                 .max_rate = max_rate > 0 ? max_rate : 0};
+                                 .best = max,
+                                 .above = max,
+                                 .best_gain = 1,
+                                 .stage = max > 1 ? THREADS_DOWN : THREADS_RESTS,
+                                 .rest = THREADS_REST};
+    s->scale = 1;
+    thread_trial_base(&s->trial, max);
 }
 
-void threads_search_again(struct threads_search *s, unsigned first, unsigned max, double max_rate)
+static void again(struct threads_search *s)
 {
-    unsigned rest = s->rest <= UINT32_MAX / 2 ? 2 * s->rest : s->rest;
+    struct threads_search was = *s;
 
-    threads_search_begin(s, first, max, max_rate);
-    s->rest = HY_MAX(rest, THREADS_REST);
+    threads_search_begin(s, was.max);
+    s->rest = was.rest;
+    s->scale = was.scale;
+    s->trial.level = was.trial.level;
+    s->trial.spread = was.trial.spread;
 }
 
-/* Fewer threads may lose a little, more must win. */
-static bool better(const struct threads_search *s, unsigned count, double rate)
+static void rest(struct threads_search *s)
 {
-    return count < s->best ? rate >= s->best_rate * (1 - WORTH) : rate > s->best_rate * (1 + SAME);
+    s->stage = THREADS_RESTS;
+    s->best = s->max;
+    s->best_gain = 1;
+    s->rested = 0;
+    s->trial.count = 0;
 }
 
-/* Upwards by doubling until that gains nothing, then halve the wider gap beside the best. */
-static void aim(struct threads_search *s)
+/* The neighbour of the best within [from, to) that is predicted to be the fastest, of such that are
+ * alike the fewest; 0: all lose. */
+static unsigned promising(const struct threads_search *s, unsigned from, unsigned to,
+                          threads_speed_fn speed, void *ctx)
 {
-    unsigned above = s->idle - s->best - 1, below = s->best - s->worse - 1;
+    double least = (1 - HOPELESS) * speed(ctx, s->best), most = 0;
+    unsigned found = 0;
 
-    s->next = s->best;
-    s->resting = HY_MAX(above, below) <= s->best / FINE || s->probes >= THREADS_PROBES;
-    if (s->resting)
-        s->off = s->rested = 0;
-    else if (s->idle > s->max && above > 0)
-        s->next = HY_MIN(2 * s->best, s->max);
-    else if (above > below)
-        s->next = s->best + (above + 1) / 2;
+    for (unsigned n = to; n-- > from;) {
+        double v = speed(ctx, n);
+        if (v >= least && v >= (1 - ALIKE) * most)
+            found = n;
+        most = HY_MAX(most, v);
+    }
+    return found;
+}
+
+static void keep(struct threads_search *s)
+{
+    s->stage = THREADS_KEPT;
+    s->kept_gain = s->best_gain;
+    thread_trial_next(&s->trial, s->best, s->scale, KEEP_MOST);
+}
+
+/* The next to be tried, or what was found is kept, or there was nothing to find. */
+static void aim(struct threads_search *s, threads_speed_fn speed, void *ctx)
+{
+    unsigned next = 0;
+
+    if (s->stage == THREADS_DOWN) {
+        next = promising(s, (s->best + 1) / 2, s->best, speed, ctx);
+        if (next == 0 && s->best < s->max)
+            s->stage = THREADS_UP;
+    }
+    if (s->stage == THREADS_UP && s->above - s->best > 1) {
+        unsigned middle = s->best + (s->above - s->best) / 2;
+        next = promising(s, middle, middle + 1, speed, ctx);
+    }
+    if (next)
+        thread_trial_next(&s->trial, next, s->scale, 0);
+    else if (s->best < s->max)
+        keep(s);
     else
-        s->next = s->best - (below + 1) / 2;
+        rest(s);
 }
 
-static void watch(struct threads_search *s, double rate)
+/* `count` is as fast as all, and as the best. */
+static void take(struct threads_search *s, unsigned count)
 {
-    double change = rate / s->best_rate - 1;
-
-    s->rested += s->rested < UINT32_MAX;
-    if (change > -OFF_RATE && change < OFF_RATE)
-        s->off = 0;
-    else if (++s->off >= OFF_WINDOWS && s->rested >= s->rest)
-        threads_search_again(s, s->best, s->max, 0);
-}
-
-/* The first rate. With all threads it was known before: one of the two is the best so far. */
-static void start(struct threads_search *s, unsigned count, double rate)
-{
+    if (count < s->best)
+        s->above = s->best;
     s->best = count;
-    s->best_rate = rate;
-    if (s->max_rate <= 0 || count == s->max)
-        return;
-    if (s->max_rate > rate * (1 + SAME)) {
-        s->worse = count;
-        s->best = s->max;
-        s->best_rate = s->max_rate;
-    } else {
-        s->idle = s->max;
-        s->best_rate = HY_MAX(rate, s->max_rate);
-    }
+    s->best_gain = HY_MAX(s->best_gain, s->tried_gain);
 }
 
-unsigned threads_search_rate(struct threads_search *s, double rate)
+static enum threads_event tried(struct threads_search *s, threads_speed_fn speed, void *ctx)
 {
-    unsigned count = s->next;
+    enum trial_verdict v = thread_trial_verdict(&s->trial, s->best_gain - THREADS_SAME);
+    bool down = s->stage == THREADS_DOWN;
 
-    if (!(rate > 0))
-        return s->next; /* a program that waits tells nothing */
-    if (s->resting) {
-        watch(s, rate);
-        return s->next;
-    }
-    s->probes++;
-    if (s->best == 0) {
-        start(s, count, rate);
-    } else if (better(s, count, rate)) {
-        if (count > s->best)
-            s->worse = s->best;
+    if (v == TRIAL_OPEN)
+        return THREADS_NOTHING;
+    s->tried = s->trial.count;
+    s->tried_gain = thread_trial_gain(&s->trial);
+    if (v == TRIAL_BETTER)
+        take(s, s->tried);
+    if (v == TRIAL_UNCLEAR)
+        s->scale = HY_MIN(2 * s->trial.scale, SCALE_MOST);
+    if (down && v != TRIAL_BETTER)
+        s->stage = THREADS_UP;
+    if (!down || s->best == s->max) {
+        /* Both neighbours are known, or fewer are no better. */
+        if (s->best < s->max)
+            keep(s);
         else
-            s->idle = s->best;
-        s->best = count;
-        /* The yardstick stays the highest, or many small losses would add up. */
-        s->best_rate = HY_MAX(rate, s->best_rate);
-    } else if (count > s->best) {
-        s->idle = count;
+            rest(s);
     } else {
-        s->worse = count;
+        aim(s, speed, ctx);
     }
-    aim(s);
-    return s->next;
+    return s->stage == THREADS_KEPT    ? THREADS_FOUND
+           : s->stage == THREADS_RESTS ? THREADS_ENDED
+                                       : THREADS_TRIED;
+}
+
+static enum threads_event kept(struct threads_search *s)
+{
+    if (s->trial.last < 0)
+        return THREADS_NOTHING; /* nothing could be told */
+    s->kept_gain += (s->trial.last - s->kept_gain) / 4;
+    if (s->kept_gain >= 1 - SLOWER)
+        return THREADS_NOTHING;
+    rest(s);
+    return THREADS_GIVEN_UP;
+}
+
+static enum threads_event rests(struct threads_search *s)
+{
+    if (++s->rested < s->rest || s->max < 2)
+        return THREADS_NOTHING;
+    s->rest = s->rest <= UINT32_MAX / 2 ? 2 * s->rest : s->rest;
+    again(s);
+    return THREADS_BEGUN;
+}
+
+enum threads_event threads_search_window(struct threads_search *s, struct regret *purse,
+                                         double run_ns, double work, double time_ns,
+                                         threads_speed_fn speed, void *ctx)
+{
+    bool round = thread_trial_window(&s->trial, purse, run_ns, work, time_ns);
+
+    if (s->stage == THREADS_RESTS)
+        return rests(s);
+    if (s->stage == THREADS_DOWN && s->trial.count == 0) {
+        if (++s->rested < LEARN)
+            return THREADS_NOTHING;
+        aim(s, speed, ctx);
+        return s->stage == THREADS_RESTS ? THREADS_ENDED : THREADS_NOTHING;
+    }
+    if (!round)
+        return THREADS_NOTHING;
+    return s->stage == THREADS_KEPT ? kept(s) : tried(s, speed, ctx);
+}
+
+void threads_search_stop(struct threads_search *s, struct regret *purse)
+{
+    thread_trial_stop(&s->trial, purse);
+    if (s->stage != THREADS_RESTS)
+        rest(s);
 }

@@ -3,11 +3,11 @@
  *
  * Offline, from a measured curve: Algorithm 2 of paper 004 (section IV). Online, without
  * one: the knee where the threads' demand meets the medium's bandwidth (feedback-driven
- * threading), then a short search around it by measured progress. */
+ * threading) tells where fewer may do, a search by measured progress whether they do. */
 #ifndef HYBRID_DECIDE_THREADS_H
 #define HYBRID_DECIDE_THREADS_H
 
-#include "base/types.h"
+#include "decide/thread_trial.h"
 
 #define THREADS_MAX 1024u
 
@@ -28,53 +28,58 @@ unsigned threads_fewest(const double *time, unsigned n, double slack);
  * [1, max]. `max` when the demand or the bandwidth is not known (not > 0). */
 unsigned threads_knee(double bandwidth, double demand, unsigned max);
 
-/* A rate from windows of work and time that jitter (what is counted late in one is too much in
- * the next): the mean over them, once it has come to rest within 3 %, the later the more single
- * ones differ, at the latest after THREADS_MEAN_MOST. Zero bytes are a valid beginning. */
-#define THREADS_MEAN_MOST 16u
+/* A search for fewer threads that progress at least as fast as all, and the keeping of what it
+ * found. In small steps from all of them on: the lower neighbour that the model predicts to gain
+ * most, each compared with all (thread_trial.h), until one does not progress as fast as the best so
+ * far; then, once, between the best and the next above that was tried. If the first neighbour of
+ * all is no better, that is the end. Everything is paid from the purse of regret.
+ *
+ * The number found is kept for as long as the purse and what it has won cover that it has become
+ * wrong meanwhile; then all threads are looked at for a moment, and so on. One that proves slower
+ * is given up. Searches are followed by rests, each twice as long as the one before. A program
+ * whose rate changes too much to compare is searched with longer windows the next time. State is
+ * the caller's; zero bytes are not a valid one. */
+#define THREADS_SAME 0.002 /* not told apart by measures */
+#define THREADS_REST 64u   /* windows, the first time */
 
-struct threads_mean {
-    double work, time;
-    double means[3]; /* the last ones */
-    double lo, hi;   /* of single windows */
-    unsigned n;
+/* Predicted speed with so many threads, any unit. */
+typedef double (*threads_speed_fn)(void *ctx, unsigned count);
+
+enum threads_stage { THREADS_DOWN, THREADS_UP, THREADS_KEPT, THREADS_RESTS };
+enum threads_event {
+    THREADS_NOTHING,
+    THREADS_BEGUN,    /* a search, again after a rest */
+    THREADS_TRIED,    /* s->tried has been compared with all, s->tried_gain */
+    THREADS_FOUND,    /* the same, and s->best is kept from now on */
+    THREADS_ENDED,    /* the same, and it stays at all of them */
+    THREADS_GIVEN_UP, /* what was kept is slower by now */
 };
-
-/* true: *ret is the rate, and *m is empty again. */
-bool threads_mean_add(struct threads_mean *m, double work, double time, double *ret);
-
-/* A search for the fewest threads that progress as fast as any number does. It takes one
- * rate (work a second: higher is better) for each count that it asks for, at most
- * THREADS_PROBES of them, then rests, and begins anew when the rate at its choice has
- * changed for good. A program that changes all the time would be searched all the time: each
- * search is followed by a rest of at least THREADS_REST rates, twice as many after
- * each further one. State is the caller's; zero bytes are not a valid one. */
-#define THREADS_PROBES 10u
-#define THREADS_REST   32u
 
 struct threads_search {
-    unsigned max;         /* all that there are */
-    unsigned best;        /* count of the best rate so far; 0: none measured */
-    unsigned worse, idle; /* below and above `best`: counts known not to be better */
-    unsigned next;        /* to be measured now */
-    unsigned probes;      /* used in this search */
-    unsigned off;         /* rates in a row in which a resting rate was off */
-    unsigned rested;      /* rates since it rests */
-    unsigned rest;        /* how many it shall, at least */
-    bool resting;
-    double best_rate;
-    double max_rate; /* with `max` threads, as it was before the search; 0: not known */
+    unsigned max;     /* all that there are */
+    unsigned best;    /* == max: none better is known */
+    unsigned above;   /* the next greater that was tried */
+    double best_gain; /* speed over that with all */
+    enum threads_stage stage;
+    struct thread_trial trial;
+    unsigned scale; /* of its stretches: higher after a search that could not tell */
+    unsigned tried;
+    double tried_gain;
+    double kept_gain;      /* of late */
+    unsigned rested, rest; /* windows */
 };
 
-void threads_search_begin(struct threads_search *s, unsigned first, unsigned max, double max_rate);
-/* The same for another phase of the same program: what was learnt of how long to rest stays. */
-void threads_search_again(struct threads_search *s, unsigned first, unsigned max, double max_rate);
-/* The rate measured with threads_search_count() threads; the count to use from now on. */
-unsigned threads_search_rate(struct threads_search *s, double rate);
-/* What to use now: the count under test, or the choice. */
+void threads_search_begin(struct threads_search *s, unsigned max);
+/* A window with threads_search_count() threads: what it got done, and its time. */
+enum threads_event threads_search_window(struct threads_search *s, struct regret *purse,
+                                         double run_ns, double work, double time_ns,
+                                         threads_speed_fn speed, void *ctx);
+/* The program does something else: all threads, at once, and a rest before the next search. */
+void threads_search_stop(struct threads_search *s, struct regret *purse);
+/* How many may run now. */
 static inline unsigned threads_search_count(const struct threads_search *s)
 {
-    return s->next;
+    return thread_trial_count(&s->trial);
 }
 
 #endif

@@ -27,6 +27,7 @@
 
 static struct {
     enum { CLASSIFY_NOT_YET, CLASSIFY_ON, CLASSIFY_OFF } state;
+    bool suspended; /* between two control threads */
     uint64_t last_ns, cost_ns;
     struct machine_figures figures;
     struct classifier classifier;
@@ -85,7 +86,7 @@ static void begin(void)
 
 uint64_t classify_period_ns(void)
 {
-    uint64_t period = hy_config.set.class_period;
+    uint64_t period = HY_MIN(hy_config.set.class_period, control_interval_ns());
 
     if (cl.state == CLASSIFY_OFF)
         return UINT64_MAX;
@@ -141,12 +142,34 @@ static void one_window(void)
     threadsearch_window(&w, &cl.classifier.now, &cl.figures);
 }
 
+/* What counts from now on is another thread's to open. */
+static bool reopen(void)
+{
+    bool open = counters_open(hy_config.set.counters, tell, NULL) == 0;
+    pthread_mutex_lock(&lock);
+    counters_describe(&cl.counters);
+    pthread_mutex_unlock(&lock);
+    cl.last_ns = os_now_ns();
+    cl.suspended = false;
+    return open;
+}
+
+void classify_pause(void)
+{
+    if (cl.state != CLASSIFY_ON || cl.counters.source < COUNTERS_HARDWARE)
+        return;
+    counters_close();
+    cl.suspended = true;
+}
+
 void classify_tick(void)
 {
     uint64_t cpu = os_thread_cpu_ns(), now = os_now_ns();
 
     if (cl.state == CLASSIFY_OFF || runtime_state() != HY_STEERING)
         return;
+    if (cl.suspended && !reopen())
+        cl.state = CLASSIFY_OFF;
     /* On the emulated machine each sleep is as long as a window in its time; of the real one
      * a tenth less will do. */
     if (cl.state == CLASSIFY_NOT_YET) {

@@ -21,6 +21,8 @@ struct classify_view {
 uint64_t classify_period_ns(void);
 /* A look, if a window is over. */
 void classify_tick(void);
+/* The control thread ends for a while: its counters close, and are opened by the next tick. */
+void classify_pause(void);
 void classify_get(struct classify_view *ret);
 /* The last window of counts and its running number; false: there is none. Any thread. */
 bool classify_window(struct window *ret, uint64_t *ret_number);

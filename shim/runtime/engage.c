@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * The states of the library, from constructor to destructor, and the step that
- * makes the heaps. Nothing here runs inside malloc. */
+ * The states of the library, from constructor to destructor: our heap serves from the start, and
+ * placement begins when the process is worth it. Nothing here runs inside malloc. */
 #include "runtime/internal.h"
 
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include "base/guard.h"
 #include "runtime/classify.h"
 #include "runtime/migrate.h"
+#include "runtime/pause.h"
 #include "runtime/planned.h"
 #include "runtime/record.h"
 #include "runtime/threadcap.h"
@@ -23,6 +24,7 @@
 #include "sys/dl.h"
 #include "sys/emulator.h"
 #include "sys/env.h"
+#include "sys/lock.h"
 #include "sys/log.h"
 #include "sys/os.h"
 
@@ -84,31 +86,20 @@ bool runtime_change_state(enum hy_state from, enum hy_state to)
 
 const char *runtime_state_name(enum hy_state s)
 {
-    static const char *const names[] = {"boot",     "passive",  "watching",
-                                        "engaging", "steering", "ended"};
+    static const char *const names[] = {"boot", "serving", "steering", "passive", "ended"};
     return names[s];
 }
 
 void runtime_go_passive(const char *why)
 {
-    enum hy_state now = runtime_state();
+    bool boot = runtime_change_state(HY_BOOT, HY_PASSIVE);
+    if (!boot && !runtime_change_state(HY_SERVING, HY_PASSIVE))
+        return;
     (void)snprintf(hy_machine.why, sizeof(hy_machine.why), "%s", why);
-    while (now < HY_STEERING && !runtime_change_state(now, HY_PASSIVE))
-        now = runtime_state();
-    if (now >= HY_STEERING)
-        return; /* blocks of the heaps may be about, or the program has ended */
-    runtime_set_ops(next_alloc());
+    if (boot)
+        runtime_set_ops(next_alloc());
     threadcap_end();
     log_info("passive: %s", why);
-}
-
-void runtime_freeze(void)
-{
-    heap_abandon();
-    maps_abandon();
-    supply_abandon();
-    runtime_set_ops(&frozen_ops);
-    (void)runtime_change_state(HY_STEERING, HY_ENDED);
 }
 
 /* --- which memory is PM --------------------------------------------------------- */
@@ -118,8 +109,9 @@ static int use_nodes(uint64_t mask, const char *how)
     struct runtime_machine *m = &hy_machine;
     int bad;
     if (topology_check_mask(&m->topo, mask, &bad)) {
-        settings_error("HYBRID_PM: node %d does not exist or has no memory here; nothing is placed",
-                       bad);
+        settings_error_once(
+            OPT_PM, "HYBRID_PM: node %d does not exist or has no memory here; nothing is placed",
+            bad);
         return -ENODEV;
     }
     m->backend = HY_PM_NODE;
@@ -139,8 +131,9 @@ static int use_directory(const char *dir)
 {
     int fd, e = os_temp_file(dir, HY_PAGE, &fd);
     if (e) {
-        settings_error("HYBRID_PM=file:%s: no file can be made there (%s); nothing is placed", dir,
-                       os_error_name(e));
+        settings_error_once(OPT_PM,
+                            "HYBRID_PM=file:%s: no file can be made there (%s); nothing is placed",
+                            dir, os_error_name(e));
         return e;
     }
     os_close(fd);
@@ -188,74 +181,95 @@ static int find_pm(void)
     return -ENODEV;
 }
 
-/* --- the heaps --------------------------------------------------------------------- */
+/* --- the heap ---------------------------------------------------------------------- */
 
 /* Addresses for each tier: several times what it can hold, since runs are never
  * moved. They cost nothing until they are used (sys/range.c). */
-static uint64_t range_bytes(uint64_t capacity)
-{
-    uint64_t want = HY_MIN(HY_MAX(capacity * 4, 64 * HY_GIB), 4096 * HY_GIB);
-    if (emulator_open()) /* its capacity is not this computer's, and a guest's kernel walks pages */
-        want = 16 * HY_GIB;
-    return want & ~(uint64_t)(HEAP_STEP - 1);
-}
+#define RANGE_BYTES  (8192 * HY_GIB)
+#define GUEST_RANGE  (16 * HY_GIB) /* emulated: a guest's kernel walks pages */
+#define LITTLE_RANGE (HY_GIB)
 
-static int reserve(size_t bytes[HY_TIERS], void **ret_base)
+static struct {
+    char *base;
+    size_t bytes[HY_TIERS];
+} range;
+
+static int reserve(void)
 {
     bool dram_heap = hy_config.set.dram_allocator == HY_DRAM_MEMKIND;
-    uint64_t pm_cap = HY_MIN(hy_machine.pm_bytes, hy_machine.dram_bytes * 16);
-    bytes[HY_DRAM] = dram_heap ? range_bytes(hy_machine.dram_bytes) : 0;
-    bytes[HY_PM] = range_bytes(HY_MAX(pm_cap, hy_machine.dram_bytes));
-    while (bytes[HY_PM] >= HEAP_STEP && (!dram_heap || bytes[HY_DRAM] >= HEAP_STEP)) {
-        if (os_reserve(bytes[HY_DRAM] + bytes[HY_PM], 2 * HY_MIB, ret_base) == 0)
-            return 0;
-        for (int t = 0; t < HY_TIERS; t++) /* strict overcommit, a small limit: try half */
-            bytes[t] = (bytes[t] / 2) & ~(HEAP_STEP - 1);
+    size_t each = emulator_open() ? GUEST_RANGE : RANGE_BYTES;
+    void *base;
+    for (; each >= LITTLE_RANGE; each /= 2) { /* where addresses must be held: try half */
+        size_t dram = dram_heap ? each : 0;
+        if (os_reserve(dram + each, 2 * HY_MIB, &base))
+            continue;
+        range.base = base;
+        range.bytes[HY_DRAM] = dram;
+        range.bytes[HY_PM] = each;
+        return 0;
     }
     return -ENOMEM;
+}
+
+static void *take(enum hy_tier t, size_t bytes)
+{
+    void *p = supply_take(t, bytes);
+    if (t == HY_PM && !p && supply_is_short(bytes)) /* and not for want of room in a file system */
+        control_note_short();
+    else if (t == HY_PM && supply_runs_low())
+        control_wake();
+    return p;
 }
 
 static int purge(enum hy_tier t, void *base, size_t bytes)
 {
     int r = supply_purge(t, base, bytes);
-    if (r == 0)
+    if (r == 0 && !runtime_is_sandboxed())
         migrate_discarded(base, bytes, t);
     return r;
 }
 
-static const char *make_heaps(void)
+static int release(enum hy_tier t, void *base, size_t bytes)
 {
-    static const struct heap_host host = {supply_take,      purge,       policy_charge,
-                                          policy_discharge, policy_room, supply_restore};
-    const struct runtime_machine *m = &hy_machine;
-    static char err[160];
-    size_t bytes[HY_TIERS];
-    void *base;
+    int r = t == HY_DRAM ? supply_release_dram(base, bytes) : supply_purge(t, base, bytes);
+    if (r == 0 && !runtime_is_sandboxed())
+        migrate_discarded(base, bytes, t);
+    return r;
+}
 
-    if (supply_load(err, sizeof(err))) {
-        settings_error("libmemkind cannot be used (%s); nothing is placed", err);
-        return "libmemkind cannot be used";
-    }
-    if (reserve(bytes, &base))
+/* Not of files: a hole in the middle of a block would have to be filled before the next store. */
+static bool trim(enum hy_tier t, void *base, size_t bytes)
+{
+    return (t == HY_DRAM || hy_machine.backend != HY_PM_FILE) && purge(t, base, bytes) == 0;
+}
+
+/* Nothing but memory is asked for: no file, no library, no thread. */
+static const char *make_heap(void)
+{
+    static const struct heap_host host = {.take = take,
+                                          .purge = purge,
+                                          .release = release,
+                                          .trim = trim,
+                                          .restore = supply_restore,
+                                          .await = control_await,
+                                          .charge = policy_charge,
+                                          .discharge = policy_discharge,
+                                          .room = policy_room};
+    const struct supply_backing plain = {0};
+
+    if (reserve())
         return "no address space for the heaps (RLIMIT_AS?)";
-    policy_init(&hy_config.set, m);
-    struct supply_backing dram = {.nodes = m->pin_dram ? m->dram_mask : 0};
-    struct supply_backing pm = {
-        .nodes = m->backend == HY_PM_NODE ? m->pm_mask : 0,
-        .dir = m->backend == HY_PM_FILE ? hy_config.set.pm.dir : NULL,
-    };
-    supply_open(HY_DRAM, base, bytes[HY_DRAM], &dram);
-    supply_open(HY_PM, (char *)base + bytes[HY_DRAM], bytes[HY_PM], &pm);
-    if (heap_init(base, bytes, &host)) {
-        os_unmap(base, bytes[HY_DRAM] + bytes[HY_PM]);
+    supply_open(HY_DRAM, range.base, range.bytes[HY_DRAM], &plain);
+    if (heap_init(range.base, range.bytes, &host)) {
+        os_unmap(range.base, range.bytes[HY_DRAM] + range.bytes[HY_PM]);
         return "no address space for the tables of the heaps";
     }
-    heap_set_favour(hy_config.set.policy == HY_POLICY_PM ? HY_PM : HY_DRAM);
     mmaps_init();
     return NULL;
 }
 
 /* Sites cost a little: only when a report or a profile wants them. */
+#define SITES_TRIES 100
 static bool sites_small; /* the profile names sites of small blocks */
 
 static void make_sites(void)
@@ -268,7 +282,13 @@ static void make_sites(void)
 
     if (s->sites == HY_OFF || (s->sites == HY_AUTO && !steer && !report))
         return;
-    if (sites_init(err, sizeof(err))) {
+    int e = sites_init(err, sizeof(err));
+    for (int i = 0; i < SITES_TRIES && e && control_running();
+         i++) { /* a fork under way has locks */
+        os_sleep_ns(1000000);
+        e = sites_init(err, sizeof(err));
+    }
+    if (e) {
         log_warn("call sites are not known (%s); placing without them", err);
         return;
     }
@@ -279,6 +299,8 @@ static void make_sites(void)
     record_prepare();
 }
 
+/* --- placement ---------------------------------------------------------------------- */
+
 /* memkind's destructor runs before ours, and before threads that outlive main
  * have ended: from exit() on nothing more is taken from it. */
 static void before_memkind_ends(void)
@@ -286,45 +308,100 @@ static void before_memkind_ends(void)
     supply_close();
 }
 
+#define LOAD_TRIES 5
+
+static int load_memkind(void)
+{
+    static char err[160];
+    unsigned objects = dl_count_objects();
+    control_load_begins();
+    int e = supply_load(err, sizeof(err));
+    /* A thread of the program may have closed the loader's descriptor (shells move theirs). */
+    for (int i = 1; i < LOAD_TRIES && e == -ENOENT && control_running(); i++) {
+        os_sleep_ns(1000000);
+        e = supply_load(err, sizeof(err));
+    }
+    if (e == 0)
+        e = fork_install_gate();
+    if (e == 0)
+        (void)atexit(before_memkind_ends);
+    control_load_ends();
+    dl_drop_clean_pages(objects);
+    if (e && os_address_limit() != UINT64_MAX) /* the program's own affair */
+        log_info("libmemkind cannot be used under this limit of addresses (%s)", err);
+    else if (e)
+        settings_error("libmemkind cannot be used (%s); all memory is DRAM", err);
+    return e;
+}
+
+#define LOAD_ROOM (256 * HY_MIB) /* addresses for memkind, its libraries and its records */
+
+int engage_pm(size_t bytes)
+{
+    static int failed;
+    hy_guard_enter();
+    bool room =
+        supply_loaded() || os_address_limit() == UINT64_MAX || os_could_map(LOAD_ROOM, false);
+    if (!failed && room && !supply_loaded())
+        failed = load_memkind();
+    int e = failed ? failed : !room ? -ENOMEM : supply_fill(bytes);
+    hy_guard_leave();
+    return e;
+}
+
+/* Is there somebody who will not wait until DRAM is full? */
+static bool wants_pm_at_once(void)
+{
+    return hy_config.set.policy == HY_POLICY_PM || emulator_open() ||
+           (hy_config.have_profile && hy_config.profile.n_sites);
+}
+
+static void open_tiers(void)
+{
+    const struct runtime_machine *m = &hy_machine;
+    struct supply_backing pm = {
+        .nodes = m->backend == HY_PM_NODE ? m->pm_mask : 0,
+        .dir = m->backend == HY_PM_FILE ? hy_config.set.pm.dir : NULL,
+    };
+    policy_init(&hy_config.set, m);
+    supply_open(HY_PM, range.base + range.bytes[HY_DRAM], range.bytes[HY_PM], &pm);
+    supply_settle_dram(m->pin_dram ? m->dram_mask : 0);
+}
+
+static const char *find_problem(void)
+{
+    if (find_pm())
+        return hy_config.set.pm.kind == HY_PM_AUTO ? "this machine has one kind of memory"
+                                                   : "the PM that was asked for is not there";
+    if (hy_machine.backend == HY_PM_NODE && os_has_foreign_mempolicy())
+        return "the program runs under a NUMA policy of its own (numactl?); hands off";
+    return NULL;
+}
+
 void engage_now(void)
 {
-    const char *problem = NULL;
     hy_guard_enter();
-    unsigned objects = dl_count_objects();
     (void)emulator_open();
-    if (find_pm())
-        problem = hy_config.set.pm.kind == HY_PM_AUTO ? "this machine has one kind of memory"
-                                                      : "the PM that was asked for is not there";
-    else if (hy_machine.backend == HY_PM_NODE && os_has_foreign_mempolicy())
-        problem = "the program runs under a NUMA policy of its own (numactl?); hands off";
-    else
-        problem = make_heaps();
+    const char *problem = find_problem();
     if (problem) {
         hy_machine.backend = HY_PM_NONE;
         runtime_go_passive(problem);
         hy_guard_leave();
         return;
     }
+    open_tiers();
     make_sites();
-    dl_drop_clean_pages(objects);
-    (void)atexit(before_memkind_ends);
+    if (wants_pm_at_once())
+        (void)engage_pm(HY_MIB);
+    heap_set_favour(hy_config.set.policy == HY_POLICY_PM ? HY_PM : HY_DRAM);
     log_info(
         "placing memory: PM is %s; DRAM for this process %llu MiB", hy_machine.why,
         (unsigned long long)(hy_amount_bytes(hy_config.set.dram, hy_machine.dram_bytes) >> 20));
-    if (fork_install_locks()) {
-        runtime_go_passive("no memory for the fork handlers");
-        hy_guard_leave();
-        return;
+    if (runtime_change_state(HY_SERVING, HY_STEERING)) { /* else the program has ended meanwhile */
+        if (sites_small && hy_config.set.dram_allocator == HY_DRAM_MEMKIND)
+            runtime_set_ops(&steer_site_ops);
+        threadcap_engaged();
     }
-    control_loaded();
-    if (!runtime_change_state(runtime_state() == HY_BOOT ? HY_BOOT : HY_ENGAGING, HY_STEERING)) {
-        hy_guard_leave(); /* the program has ended meanwhile */
-        return;
-    }
-    runtime_set_ops(hy_config.set.dram_allocator == HY_DRAM_NEXT ? &steer_next_ops
-                    : sites_small                                ? &steer_site_ops
-                                                                 : &steer_ops);
-    threadcap_engaged();
     hy_guard_leave();
 }
 
@@ -343,7 +420,8 @@ static void strict_checks(void)
     } else if (pm->kind == HY_PM_NODE) {
         (void)topology_read("/sys", &t);
         if (topology_check_mask(&t, pm->nodes, &bad))
-            settings_error("HYBRID_PM: node %d does not exist or has no memory here", bad);
+            settings_error_once(OPT_PM, "HYBRID_PM: node %d does not exist or has no memory here",
+                                bad);
     }
     if (hy_config.errors)
         _exit(EXIT_CONFIG);
@@ -356,6 +434,7 @@ void runtime_prepare(void)
     if (__atomic_exchange_n(&begun, 1, __ATOMIC_ACQ_REL))
         return;
     log_init();
+    os_note_main();
     (void)next_alloc();
     if (!env_is_secure()) {
         (void)settings_load();
@@ -370,42 +449,78 @@ void runtime_prepare(void)
     errno = saved;
 }
 
+/* The common machine has one memory: one system call tells, or one file where that is refused. */
+static bool one_memory(void)
+{
+    uint64_t nodes;
+    if (hy_config.set.pm.kind != HY_PM_AUTO)
+        return false;
+    if (os_memory_nodes(&nodes) == 0)
+        return (nodes & (nodes - 1)) == 0;
+    return topology_single_node("/sys");
+}
+
+/* Why there is nothing to place, as far as is known at once; NULL: there may be. */
+static const char *nothing_to_do(void)
+{
+    if (env_is_secure())
+        return "set-user-id program";
+    if (hy_config.set.policy == HY_POLICY_OFF)
+        return "HYBRID_POLICY=off";
+    if (hy_config.set.pm.kind == HY_PM_NONE)
+        return "HYBRID_PM=none";
+    return one_memory() ? "this machine has one kind of memory" : make_heap();
+}
+
+static void serve(void)
+{
+    fork_install();
+    if (!runtime_change_state(HY_BOOT, HY_SERVING))
+        return;
+    if (hy_config.set.start == 0) {
+        engage_now();
+        if (runtime_state() == HY_PASSIVE) { /* nothing lies in the heap yet */
+            runtime_set_ops(next_alloc());
+            return;
+        }
+        if (hy_config.set.policy != HY_POLICY_PM && !control_joins())
+            policy_join();
+    }
+    if (runtime_ops() == &boot_ops)
+        runtime_set_ops(hy_config.set.dram_allocator == HY_DRAM_NEXT ? &steer_next_ops
+                                                                     : &steer_ops);
+    if (hy_config.set.start == 0)
+        control_begin();
+}
+
 __attribute__((constructor)) static void begin(void)
 {
     int saved = errno;
     runtime_prepare();
-    if (env_is_secure()) {
-        runtime_go_passive("set-user-id program");
-    } else {
-        if (hy_config.set.policy == HY_POLICY_OFF) {
-            runtime_go_passive("HYBRID_POLICY=off");
-        } else if (hy_config.set.pm.kind == HY_PM_NONE) {
-            runtime_go_passive("HYBRID_PM=none");
-        } else {
-            fork_install();
-            if (hy_config.set.start == 0) {
-                engage_now();
-                control_begin();
-            } else {
-                (void)runtime_change_state(HY_BOOT, HY_WATCH);
-                runtime_set_ops(&watch_ops);
-            }
-        }
-    }
+    const char *why = nothing_to_do();
+    if (why)
+        runtime_go_passive(why);
+    else
+        serve();
     errno = saved;
 }
 
 __attribute__((destructor)) static void end(void)
 {
     int saved = errno;
-    if (!env_is_secure()) {
+    /* exit from a handler of a signal that interrupted code of ours: nothing is waited for. In a
+     * sandbox nothing is asked of the kernel. */
+    bool quiet = hy_locks_held() || runtime_is_sandboxed();
+    if (!env_is_secure() && !quiet) {
         classify_finish();
         trace_finish();
         report_at_exit();
     }
-    if (runtime_change_state(HY_STEERING, HY_ENDED))
-        policy_leave();
-    else if (!runtime_change_state(HY_WATCH, HY_ENDED))
-        (void)runtime_change_state(HY_ENGAGING, HY_ENDED);
+    if (runtime_change_state(HY_STEERING, HY_ENDED)) {
+        if (!quiet)
+            policy_leave();
+    } else {
+        (void)runtime_change_state(HY_SERVING, HY_ENDED);
+    }
     errno = saved;
 }

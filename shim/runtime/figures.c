@@ -175,7 +175,8 @@ static bool use_found_file(const struct search *s, const char *path)
         tell(s, "%s is not used: it belongs to another user, or others may write to it", path);
     else if (r == -EBADMSG)
         tell(s, "%s is not used", path);
-    else if (r < 0 && r != -ENOENT && r != -ENOTDIR)
+    /* A daemon that was started by root and has become another user has root's HOME. */
+    else if (r < 0 && r != -ENOENT && r != -ENOTDIR && r != -EACCES)
         tell(s, "%s cannot be read (%s)", path, os_error_name(r));
     if (r < 0)
         return false;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * The figures that hold for this process; see figures.h. */
+#include <string.h>
+
 #include "runtime/figures.h"
 #include "runtime/internal.h"
 #include "sys/log.h"
@@ -9,8 +11,10 @@ static bool done;
 
 static void tell_user(void *ctx, const char *message)
 {
+    static const char named[] = "HYBRID_MACHINE=";
     (void)ctx;
-    log_warn("%s", message);
+    if (!hy_config.told_bad[OPT_MACHINE] || strncmp(message, named, sizeof(named) - 1) != 0)
+        settings_warn(message);
 }
 
 const struct machine_figures *figures_here(void)

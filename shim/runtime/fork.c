@@ -8,6 +8,8 @@
 #include "runtime/classify.h"
 #include "runtime/internal.h"
 #include "runtime/migrate.h"
+#include "runtime/migrate_books.h"
+#include "runtime/pause.h"
 #include "runtime/planned.h"
 #include "runtime/threadcap.h"
 #include "runtime/trace.h"
@@ -15,100 +17,106 @@
 #include "service/maps.h"
 #include "service/sites.h"
 #include "service/supply.h"
+#include "sys/lock.h"
 #include "sys/log.h"
+#include "sys/os.h"
 
-/* Our locks, taken by this thread for a fork under way. */
+#define GATE_TRIES 200
+#define GATE_NS    1000000ull
+
+/* Locks of ours, taken in the order in which they nest. Handlers that the program registered
+ * earlier run after this one and may allocate: as this thread holds locks, the next allocator
+ * serves them, and the heaps put off what they free. In a process with one thread nobody else
+ * can be holding any, and the thread itself, which a handler of a signal may have interrupted,
+ * must not wait for its own. */
 static __thread bool locked __attribute__((tls_model("initial-exec")));
+/* A handler of a signal forks in the middle of work of ours. The locks of what watches pages do not
+ * know their owner: they are left alone, and the child watches none. */
+static __thread bool in_handler __attribute__((tls_model("initial-exec")));
+/* Forks of this thread under way: a handler of a signal may fork in the middle of one. */
+static __thread int forking __attribute__((tls_model("initial-exec")));
 
-/* Installed once memkind is there, so that it runs before the handlers of
- * memkind's jemalloc (they run last registered first): running code takes the
- * heap's locks before jemalloc's. Handlers that the program registered earlier
- * run after this one and may allocate: the guard sends them to the next
- * allocator, and the heaps put off what they free. */
-static void take_locks(void)
+/* The gate of memkind, for this fork: by its own handler, or late, by a fork that began before
+ * that was there. Such a fork may hold memkind's locks already, so it does not wait without end;
+ * and its child does without memkind, which was not told of the fork: it knows threads that the
+ * child does not have. */
+static __thread enum { OPEN, BY_HANDLER, LATE } gated __attribute__((tls_model("initial-exec")));
+
+static void take_gate_late(void)
 {
-    sites_prefork();
-    maps_prefork();
-    heap_prefork();
-    migrate_prefork();
-    policy_prefork();
-    supply_prefork();
-    hy_guard_enter();
-    locked = true;
-}
-
-static void release_locks(bool child)
-{
-    if (!locked)
-        return;
-    locked = false;
-    hy_guard_leave();
-    supply_postfork();
-    policy_postfork(child);
-    migrate_postfork(child);
-    heap_postfork();
-    maps_postfork();
-    sites_postfork();
-}
-
-static void locks_in_parent(void)
-{
-    release_locks(false);
-}
-
-static void locks_in_child(void)
-{
-    release_locks(true);
-}
-
-/* A fork that began before the handlers above were there, and finds the heaps
- * serving at its end. jemalloc's locks may be this thread's already, so the heap's
- * are not waited for without end: who holds them may be waiting for jemalloc's. */
-static __thread bool missed __attribute__((tls_model("initial-exec")));
-
-static bool try_locks(void)
-{
-    sites_prefork();
-    maps_prefork();
-    if (!heap_try_prefork()) {
-        maps_postfork();
-        sites_postfork();
-        return false;
+    for (int i = 0; i < GATE_TRIES && gated == OPEN && supply_loaded(); i++) {
+        if (supply_gate_try())
+            gated = LATE;
+        else
+            os_sleep_ns(GATE_NS);
     }
-    migrate_prefork();
-    policy_prefork();
-    supply_prefork();
-    hy_guard_enter();
-    locked = true;
-    return true;
+}
+
+static void open_gate(void)
+{
+    gated = OPEN;
+    supply_gate_release();
 }
 
 static void fork_begins(void)
 {
+    if (forking++ > 0)
+        return;
+    in_handler = hy_locks_depth > (gated == BY_HANDLER ? 1 : 0);
     control_prefork();
-    missed = false;
-    if (runtime_state() == HY_STEERING && !locked)
-        missed = try_locks();
+    take_gate_late();
+    locked = !os_single_threaded();
+    if (locked) {
+        sites_prefork();
+        maps_prefork();
+        heap_prefork();
+        if (!in_handler)
+            migrate_prefork();
+        policy_prefork();
+    }
+    supply_prefork();
+}
+
+static void fork_ends(bool child)
+{
+    if (--forking > 0)
+        return;
+    supply_postfork();
+    if (child) {
+        supply_child();
+        if (supply_loaded() && gated != BY_HANDLER)
+            supply_abandon();
+        policy_child();
+    }
+    if (locked) {
+        policy_postfork();
+        if (!in_handler)
+            migrate_postfork(child);
+        else if (child)
+            books_open(false);
+        heap_postfork();
+        maps_postfork();
+        sites_postfork();
+    }
+    if (gated == LATE) /* handlers that came during a fork do not run after it */
+        open_gate();
 }
 
 static void parent_goes_on(void)
 {
-    control_postfork_parent();
-    if (missed)
-        release_locks(false);
-    missed = false;
+    fork_ends(false);
+    if (forking == 0)
+        control_postfork_parent();
 }
 
 static void child_begins(void)
 {
-    if (missed)
-        release_locks(true);
-    else if (runtime_state() == HY_ENGAGING)
-        runtime_go_passive("forked while memkind was being loaded");
-    else if (runtime_state() == HY_STEERING && !locked)
-        runtime_freeze();
-    missed = false;
+    if (control_loading())
+        supply_abandon();
+    fork_ends(true);
     control_postfork_child();
+    if (!runtime_is_sandboxed())
+        os_note_main();
     threadcap_child();
     planned_child();
     classify_child();
@@ -118,12 +126,31 @@ static void child_begins(void)
 
 void fork_install(void)
 {
+    pause_own_process();
     hy_guard_enter(); /* pthread_atfork may allocate */
     (void)pthread_atfork(fork_begins, parent_goes_on, child_begins);
     hy_guard_leave();
 }
 
-int fork_install_locks(void)
+/* memkind's jemalloc has its own handlers, which run before ours, as they are younger. Nobody
+ * who holds a lock of the heaps waits for memkind: only the control thread is ever inside it, with
+ * no lock but the gate. The gate's handler is younger still, so a fork waits for the control thread
+ * first, with nothing held, and then takes memkind's locks, and then ours. */
+static void gate_begins(void)
 {
-    return -pthread_atfork(take_locks, locks_in_parent, locks_in_child);
+    if (forking > 0 || gated != OPEN)
+        return;
+    supply_gate_take();
+    gated = BY_HANDLER;
+}
+
+static void gate_ends(void)
+{
+    if (forking == 0 && gated == BY_HANDLER)
+        open_gate();
+}
+
+int fork_install_gate(void)
+{
+    return -pthread_atfork(gate_begins, gate_ends, gate_ends);
 }

@@ -14,12 +14,15 @@
 #include "decide/pace.h"
 #include "decide/share.h"
 #include "runtime/figures.h"
+#include "runtime/floor.h"
 #include "runtime/internal.h"
 #include "runtime/migrate_beside.h"
 #include "runtime/migrate_books.h"
 #include "runtime/migrate_carry.h"
 #include "runtime/migrate_judge.h"
 #include "runtime/migrate_ways.h"
+#include "runtime/migrate_worth.h"
+#include "runtime/pause.h"
 #include "sys/emulator.h"
 #include "sys/log.h"
 #include "sys/next.h"
@@ -31,9 +34,11 @@
 #define EMPTY_ROUNDS 4           /* a list without moves may only not have come by them */
 #define VISITS       65536u      /* groups in one sweep */
 #define LIST         64u
-#define FAULT_NS     800u          /* of a page that is armed */
-#define LOOK_SHARE   100u          /* looking takes this part of the program's time at most */
-#define BLOCK_NS     100000u       /* looking at one block in all rounds, until measured */
+#define FAULT_NS     800u    /* of a page that is armed */
+#define LOOK_SHARE   100u    /* looking takes this part of the program's time at most */
+#define BLOCK_NS     100000u /* looking at one block in all rounds, until measured */
+#define SPARE_PASSES 16u
+#define PLENTY       16u           /* while so much of DRAM is free, all comes to it */
 #define COMING_NS    2000000000ull /* to where the machine's clock waits for the thread, at most */
 
 static struct {
@@ -46,6 +51,11 @@ static struct {
     struct balance balance;
     uint64_t block_ns; /* as measured */
     struct migrate_judge judge;
+    struct migrate_worth worth;
+    bool priced; /* in this pass */
+    uint64_t free[SPARE_PASSES],
+        spare; /* DRAM: at the ends of the last passes, and in all of them */
+    unsigned at;
     uint64_t blocks; /* watched, at the last pass */
     struct share share;
     void (*on_pass)(const struct migrate_pass *);
@@ -69,7 +79,7 @@ static uint64_t spent_ns(void)
 
 static bool goes_on(void)
 {
-    return runtime_state() == HY_STEERING && !os_main_ended();
+    return runtime_state() == HY_STEERING && !pause_wanted() && !os_main_ended();
 }
 
 /* false: it is time to end. */
@@ -82,7 +92,7 @@ static bool rest_until(uint64_t due)
         if (emulator_open())
             (void)emulator_sleep_ns(due - now, WAIT_NS);
         else
-            os_sleep_ns(HY_MIN(due - now, WAIT_NS));
+            pause_sleep(HY_MIN(due - now, WAIT_NS));
     }
     return false;
 }
@@ -98,11 +108,16 @@ static void turn_off(const char *why)
     log_info("pages are not moved: %s", why);
 }
 
+static int where(void *how, void *const *page, unsigned n, int8_t *ret_tier)
+{
+    return migrator_where(how, page, n, ret_tier);
+}
+
 static bool begin(void)
 {
     const struct hy_settings *s = &hy_config.set;
     struct pace_limits limits = {
-        .interval_min = s->interval,
+        .interval_min = control_interval_ns(),
         .interval_max = HY_MAX(s->migrate_interval, s->interval),
         .bytes_per_s = s->migrate_rate,
         .core_permille = (unsigned)(s->migrate_core * 10),
@@ -121,10 +136,13 @@ static bool begin(void)
     m.carrier = (struct carrier){
         .how = ways_here(), .pace = &m.pace, .judge = &m.judge, .beside = &m.beside};
     beside_begin(&m.beside, &m.carrier.how);
+    if (floor_on())
+        sampler_ask_places(where, &m.carrier.how);
     m.eager = s->migrate == HY_MIGRATE_EAGER;
     m.block_ns = emulator_open() ? 0 : BLOCK_NS;
     pace_init(&m.pace, &limits);
     judge_init(&m.judge);
+    m.worth = (struct migrate_worth){0};
     m.share = (struct share){0};
     m.blocks = 0;
     books_open(true);
@@ -143,10 +161,13 @@ static bool begin(void)
 /* --- moving ------------------------------------------------------------------------------ */
 
 /* Watched pages that may be on DRAM: what is there, and what is free; less when others ask. */
-static uint64_t dram_pages(const uint64_t on[HY_TIERS])
+static uint64_t dram_pages(const uint64_t on[HY_TIERS], const struct migrate_pass *pass)
 {
+    uint64_t vacated = pass->down_pages - HY_MIN(pass->up_pages, pass->down_pages);
     struct policy_view v;
     policy_get(&v);
+    if (floor_on()) /* what is charged may lie on PM, or not be touched yet */
+        return on[HY_DRAM] + HY_MAX(m.spare / HY_PAGE, vacated);
     int64_t room = (int64_t)(policy_dram_share() / HY_PAGE) - (int64_t)(v.used[HY_DRAM] / HY_PAGE);
     return (uint64_t)HY_MAX((int64_t)on[HY_DRAM] + room, (int64_t)0);
 }
@@ -171,11 +192,12 @@ static bool fill_free(struct migrate_pass *pass)
     bool settled = blocks == m.blocks;
     m.blocks = blocks;
     (void)others_changed();
-    if (m.share.filled || m.eager || !settled)
+    if (m.share.filled || m.eager || !settled || m.worth.counted)
         return false;
     for (uint64_t most; (most = pace_fill(&m.pace)) > 0 && goes_on();) {
         sampler_totals(bands, on);
-        struct move_limits l = {.dram_pages = dram_pages(on), .moves = most, .fill_cold = true};
+        struct move_limits l = {
+            .dram_pages = dram_pages(on, pass), .moves = most, .fill_cold = true};
         unsigned n = l.dram_pages > on[HY_DRAM] ? sampler_moves(&l, VISITS, list, LIST, NULL) : 0;
         m.share.filled = n == 0;
         for (unsigned i = 0; i < n && !m.share.filled; i++)
@@ -196,19 +218,25 @@ static void move_pages_of_pass(struct migrate_pass *pass)
     bool counted = sampler_period() > 0, trial = !judge_waits(&m.judge);
     if (trial)
         carry_begin(&m.carrier);
-    if (counted && !trial && m.pace.caution > 0)
+    if (counted) {
+        clear = 0;
+        swaps = m.priced ? worth_swaps(&m.worth) : 0;
+    } else if (!trial && m.pace.caution > 0)
         swaps = clear = 0; /* one trial at a time */
     for (int empty = 0; empty < EMPTY_ROUNDS && open[HY_PM] && goes_on();) {
         sampler_totals(bands, on);
         struct move_limits l = {
-            .dram_pages = open[HY_DRAM] ? dram_pages(on) : HY_MIN(dram_pages(on), on[HY_DRAM]),
-            .moves = pace_moves(&m.pace),
+            .dram_pages =
+                open[HY_DRAM] ? dram_pages(on, pass) : HY_MIN(dram_pages(on, pass), on[HY_DRAM]),
+            .moves = counted ? pace_owed(&m.pace) : pace_moves(&m.pace),
             .swaps = swaps - HY_MIN(swaps, pass->down_pages),
             .clear = clear - HY_MIN(clear, pass->down_pages),
             .margin = MOVE_MARGIN,
+            .below = counted ? m.worth.below : NULL,
+            .fill_from = m.worth.fill_from,
             .eager = m.eager && m.pace.hurry == 0, /* else too little is known of what is cold */
-            .hold_reads = m.balance.state != BALANCE_OFF,
-            .shed = m.balance.step,
+            .hold_reads = m.balance.state != BALANCE_OFF && !counted,
+            .shed = counted ? 0 : m.balance.step,
         };
         if (on[HY_DRAM] > l.dram_pages) /* what others are owed waits for the rate alone */
             l.moves = HY_MAX(l.moves, HY_MIN(on[HY_DRAM] - l.dram_pages, pace_owed(&m.pace)));
@@ -224,9 +252,11 @@ static void move_pages_of_pass(struct migrate_pass *pass)
         if (!open[HY_DRAM] && n > 0 && list[n - 1].to == HY_DRAM)
             break;
     }
+    if (counted)
+        worth_paid(&m.worth, pass->up_pages, pass->down_pages);
     carry_end(&m.carrier, counted && pass->up_pages == pass->down_pages);
     /* There is more that is clear: the verdict on these is wanted soon. */
-    if (clear > 0 && pass->down_pages >= clear)
+    if ((clear > 0 && pass->down_pages >= clear) || (counted && pass->down_pages > 0))
         pace_hurry(&m.pace);
 }
 
@@ -235,7 +265,14 @@ static void judge(struct migrate_pass *pass)
     const uint64_t *dram = pass->pages[HY_DRAM];
     bool paused = m.pace.pause > 0;
     carry_count(&m.carrier, pass->look_ns);
-    if (judge_pass(&m.judge, &m.pace) == VERDICT_BAD)
+    if (m.worth.counted) {
+        unsigned phases = m.judge.phases;
+        judge_gather(&m.judge, &m.pace);
+        if (m.judge.phases != phases)
+            m.worth.passes = 0;
+        else if (m.priced)
+            worth_end(&m.worth);
+    } else if (judge_pass(&m.judge, &m.pace) == VERDICT_BAD)
         carry_back(&m.carrier, pass);
     balance_window(&m.balance, judge_dram_use(&m.judge),
                    dram[BAND_HOT_RD] + dram[BAND_L_HOT] + dram[BAND_H_HOT]);
@@ -257,6 +294,7 @@ static bool look(struct migrate_pass *pass)
 {
     uint64_t blocks = sampler_blocks(), start = now_ns(), spent = spent_ns();
     uint64_t budget = m.pace.interval / 1000 * m.pace.limits.core_permille;
+    m.priced = worth_begin(&m.worth);
     unsigned n = sampler_begin(coverage_share(blocks, m.block_ns, budget));
     for (unsigned i = 0; i < HISTORY_ROUNDS; i++) {
         if (!rest_until(start + (i + 1) * look_ns() / HISTORY_ROUNDS))
@@ -340,12 +378,24 @@ static bool all_is_well(void)
 {
     struct policy_view v;
     policy_get(&v);
+    if (floor_on() && floor_dram_free() < hy_machine.dram_bytes / PLENTY)
+        return false; /* some of what was touched may have come to PM */
     return v.used[HY_PM] == 0 && v.asked == 0 && !m.eager && sampler_extra_dram() == 0;
+}
+
+static void note_free(void)
+{
+    m.free[m.at++ % SPARE_PASSES] = floor_dram_free();
+    m.spare = UINT64_MAX;
+    for (unsigned i = 0; i < SPARE_PASSES; i++)
+        m.spare = HY_MIN(m.spare, m.free[i]);
 }
 
 static bool one_pass(void)
 {
     struct migrate_pass pass = {0};
+    m.pace.limits.interval_min = control_interval_ns();
+    m.pace.interval = HY_MAX(m.pace.interval, m.pace.limits.interval_min);
     uint64_t start = now_ns(), slept, moving;
     if (!sampler_alive()) {
         bool killing = ways_filtered(); /* before the calls that open it anew */
@@ -372,6 +422,7 @@ static bool one_pass(void)
         return false;
     }
     look_beside();
+    note_free();
     bool fills = fill_free(&pass);
     sampler_totals(pass.pages, pass.on);
     judge(&pass);
@@ -389,19 +440,34 @@ static bool one_pass(void)
 
 /* --- the thread -------------------------------------------------------------------------- */
 
+/* The histories stay. */
+static void end_for_pause(void)
+{
+    if (m.opened)
+        sampler_suspend();
+    if (m.state == MIGRATE_WATCHES)
+        m.state = MIGRATE_IDLE;
+}
+
 static void *pages_main(void *unused)
 {
     sigset_t none;
     (void)unused;
     hy_guard_enter();
+    policy_thread_is_ours();
     emulator_ignore_thread();
     __atomic_store_n(&m.there, true, __ATOMIC_RELEASE);
     if (begin())
         while (goes_on() && one_pass())
             ;
     emulator_let_go();
+    bool pause = pause_wanted();
+    if (pause)
+        end_for_pause();
     __atomic_store_n(&m.started, false, __ATOMIC_RELEASE);
     hy_guard_leave();
+    if (pause)
+        return NULL;
     sigemptyset(&none);
     pthread_sigmask(SIG_SETMASK, &none, NULL);
     return NULL;
@@ -419,7 +485,7 @@ static void await_thread(void)
 void migrate_tick(void)
 {
     const char *why;
-    if (m.state != MIGRATE_IDLE || __atomic_load_n(&m.started, __ATOMIC_ACQUIRE))
+    if (m.state != MIGRATE_IDLE || __atomic_load_n(&m.started, __ATOMIC_ACQUIRE) || pause_wanted())
         return;
     if ((why = ways_against()) != NULL) {
         turn_off(why);
@@ -430,6 +496,8 @@ void migrate_tick(void)
     __atomic_store_n(&m.there, false, __ATOMIC_RELAXED);
     if (!control_start_thread(pages_main, STACK_BYTES)) {
         __atomic_store_n(&m.started, false, __ATOMIC_RELEASE);
+        if (pause_wanted())
+            return;
         turn_off("no thread can be started");
         return;
     }
@@ -461,6 +529,11 @@ void migrate_get(struct migrate_view *ret)
     pthread_mutex_lock(&lock);
     *ret = m.view;
     pthread_mutex_unlock(&lock);
+    if (runtime_is_sandboxed() && ret->state != MIGRATE_IS_OFF) {
+        ret->state = MIGRATE_IS_OFF;
+        (void)snprintf(ret->why, sizeof(ret->why),
+                       "the program confined itself (seccomp, landlock)");
+    }
     if (!ret->way)
         ret->way = "";
     if (!ret->writes)

@@ -69,8 +69,10 @@ void judge_gather(struct migrate_judge *j, struct pace *p)
     if (!judge_counts(j) && (p->pause == 0 || sampler_wanted() <= 2 * j->calm_wanted + MORE_WANTED))
         return;
     pace_wake(p);
-    if (judge_counts(j))
+    if (judge_counts(j)) {
         sampler_forget();
+        j->phases++;
+    }
     /* What comes is compared with this. */
     j->before = j->last;
     j->calm_share = payoff_pm_share(&j->last);

@@ -20,6 +20,7 @@ struct migrate_judge {
     double calm_share;            /* of lines from PM: the most of late; < 0: nobody counts */
     unsigned other;               /* windows in a row that had more of them */
     double least_wait, most_wait; /* for a line, of late; 0: not known */
+    unsigned phases;              /* that have begun */
     uint64_t calm_wanted;         /* pages that would have come up when moves paused */
 };
 

@@ -10,12 +10,14 @@
 #include "base/guard.h"
 #include "runtime/internal.h"
 #include "runtime/migrate.h"
+#include "runtime/pause.h"
 #include "runtime/planned.h"
 #include "runtime/record.h"
 #include "service/heap/heap.h"
 #include "service/maps.h"
 #include "service/sites.h"
 #include "sys/emulator.h"
+#include "sys/lock.h"
 #include "sys/log.h"
 #include "sys/os.h"
 #include "sys/track.h"
@@ -35,7 +37,8 @@ static bool steerable(size_t len, int flags)
     int not_ours = MAP_STACK | MAP_GROWSDOWN | MAP_HUGETLB;
     return (flags & kind) == kind && !(flags & (MAP_SHARED | not_ours)) &&
            len >= hy_config.set.mmap_min &&
-           (hy_machine.backend == HY_PM_NODE || hy_machine.backend == HY_PM_EMULATED);
+           (hy_machine.backend == HY_PM_NODE || hy_machine.backend == HY_PM_EMULATED ||
+            (runtime_state() == HY_SERVING && hy_config.set.pm.kind != HY_PM_FILE));
 }
 
 /* --- call sites ------------------------------------------------------------------ */
@@ -80,12 +83,13 @@ static enum hy_tier choose(size_t len, int prot, struct want w, size_t *ret_char
     if (prot == PROT_NONE && w.told)
         return w.tier;
     for (unsigned i = 0; i < HY_ARRAY_SIZE(order); i++) {
-        if (!policy_charge(order[i], len, false))
+        if (prot == PROT_NONE && policy_room(order[i]) < len)
             continue;
-        if (prot == PROT_NONE)
-            policy_discharge(order[i], len);
-        else
-            *ret_charged = len;
+        if (prot != PROT_NONE && !policy_charge(order[i], len, false) &&
+            !(order[i] == HY_DRAM && control_await(HY_DRAM, len) &&
+              policy_charge(HY_DRAM, len, false)))
+            continue;
+        *ret_charged = prot == PROT_NONE ? 0 : len;
         return order[i];
     }
     return HY_PM;
@@ -99,6 +103,12 @@ static void place(void *p, size_t len, int prot)
     const struct runtime_machine *m = &hy_machine;
 
     len = hy_align_up(len, HY_PAGE);
+    if (runtime_state() == HY_SERVING) { /* counted, and DRAM as all is */
+        bytes = prot == PROT_NONE ? 0 : len;
+        (void)policy_charge(HY_DRAM, bytes, true);
+        maps_add(p, len, HY_DRAM, 0, bytes);
+        return;
+    }
     if (m->backend == HY_PM_NODE && os_has_foreign_mempolicy()) {
         if (!__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
             log_info("a thread has a NUMA policy of its own: its mappings are left alone");
@@ -118,16 +128,54 @@ static void place(void *p, size_t len, int prot)
     maps_add(p, len, t, site, charged);
 }
 
-static void forget(void *base, size_t len)
+static void forget_now(void *base, size_t len)
 {
     record_before_unmap();
     maps_remove(base, len);
     migrate_unmapped(base, len);
 }
 
+/* A handler of a signal came while this thread was at work in the books, or in malloc: its own
+ * mappings are left alone, and what it unmaps is told when the thread comes here again. */
+#define PUT_OFF 8
+static __thread struct {
+    void *base;
+    size_t len;
+} put_off[PUT_OFF] __attribute__((tls_model("initial-exec")));
+static __thread unsigned n_put_off __attribute__((tls_model("initial-exec")));
+static void forget_put_off(void)
+{
+    while (n_put_off) {
+        unsigned n = n_put_off - 1;
+        void *base = put_off[n].base;
+        size_t len = put_off[n].len;
+        n_put_off = n;
+        forget_now(base, len);
+    }
+}
+
+static void forget(void *base, size_t len)
+{
+    if (runtime_is_sandboxed())
+        return;
+    if (hy_locks_held()) {
+        if (n_put_off < PUT_OFF) {
+            put_off[n_put_off].base = base;
+            put_off[n_put_off].len = len;
+            n_put_off++;
+        }
+        return;
+    }
+    hy_locks_enter();
+    forget_now(base, len);
+    forget_put_off();
+    hy_locks_leave();
+}
+
 static bool active(void)
 {
-    return runtime_state() == HY_STEERING && !hy_guarded();
+    enum hy_state now = runtime_state();
+    return (now == HY_STEERING || now == HY_SERVING) && !hy_guarded();
 }
 
 void *runtime_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
@@ -139,10 +187,12 @@ void *runtime_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t of
     if (active()) {
         if ((flags & MAP_FIXED) && !(flags & MAP_FIXED_NOREPLACE))
             forget(p, len);
-        if (steerable(len, flags))
+        if (steerable(len, flags) && !hy_locks_held()) {
+            hy_locks_enter();
             place(p, len, prot);
-    } else if (flags & MAP_ANONYMOUS) {
-        watch_note(len);
+            forget_put_off();
+            hy_locks_leave();
+        }
     }
     errno = saved;
     return p;
@@ -155,9 +205,12 @@ int runtime_ioctl(int fd, unsigned long request, void *arg)
     size_t bytes;
     int r = next_map()->ioctl(fd, request, arg);
     if (HY_LIKELY(r != -1 || errno != EBUSY || !os_track_wants(request, arg, &base, &bytes)) ||
-        !active())
+        !active() || hy_locks_held())
         return r;
-    migrate_unmapped(base, bytes);
+    hy_locks_enter();
+    if (!control_ask(migrate_unmapped, base, bytes))
+        migrate_unmapped(base, bytes);
+    hy_locks_leave();
     return next_map()->ioctl(fd, request, arg);
 }
 
@@ -169,20 +222,39 @@ int runtime_munmap(void *addr, size_t len)
     return next_map()->munmap(addr, len);
 }
 
+/* The kernel lets a mapping go that moves as a whole. Across the border of a part that is watched
+ * it refuses, and only our thread can undo that. */
+static void *remap(void *old, size_t old_len, size_t new_len, int flags, void *new_addr)
+{
+    void *p = next_map()->mremap(old, old_len, new_len, flags, new_addr);
+    if (p == MAP_FAILED && errno == EFAULT && control_apart() &&
+        control_ask(migrate_unmapped, old, HY_MAX(old_len, (size_t)1)))
+        p = next_map()->mremap(old, old_len, new_len, flags, new_addr);
+    return p;
+}
+
 void *runtime_mremap(void *old, size_t old_len, size_t new_len, int flags, void *new_addr)
 {
     enum hy_tier t;
     site_id site;
-    bool tracked = maps_any() && !hy_guarded() && maps_find(old, &t, &site);
-    if (tracked) /* a part of it must not be watched when it moves */
+    bool tracked = maps_any() && !hy_guarded() && !hy_locks_held() && maps_find(old, &t, &site);
+    bool apart = control_apart();
+    if (tracked && !apart) { /* a part of it must not be watched when it moves */
+        hy_locks_enter();
         migrate_unmapped(old, HY_MAX(old_len, (size_t)1));
-    void *p = next_map()->mremap(old, old_len, new_len, flags, new_addr);
+        hy_locks_leave();
+    }
+    void *p = tracked ? remap(old, old_len, new_len, flags, new_addr)
+                      : next_map()->mremap(old, old_len, new_len, flags, new_addr);
     if (p == MAP_FAILED)
         return p;
     int saved = errno;
+    if (tracked && apart)
+        migrate_unmapped(old, HY_MAX(old_len, (size_t)1));
     if ((flags & MREMAP_FIXED) && !hy_guarded())
         forget(p, new_len);
     if (tracked) {
+        hy_locks_enter();
         if (old_len)
             maps_remove(old, old_len);
         size_t len = hy_align_up(new_len, HY_PAGE);
@@ -190,6 +262,7 @@ void *runtime_mremap(void *old, size_t old_len, size_t new_len, int flags, void 
             sites_note_mapping(site, len);
         (void)policy_charge(t, len, true);
         maps_add(p, len, t, site, len);
+        hy_locks_leave();
     }
     errno = saved;
     return p;

@@ -8,6 +8,7 @@
 
 #include "decide/site_quota.h"
 #include "runtime/figures.h"
+#include "runtime/floor.h"
 #include "runtime/internal.h"
 #include "sys/log.h"
 #include "sys/os.h"
@@ -93,12 +94,32 @@ static void update_states(uint64_t now)
     }
 }
 
+/* The next best sites, up to what the set leaves of the share: they do not fit as a whole, but the
+ * kernel splits their blocks where DRAM ends (floor.h). */
+static void fill_up(bool dram[PLAN_MAX])
+{
+    uint64_t left = pl.share;
+    for (unsigned i = 0; i < pl.n; i++)
+        left -= HY_MIN(left, pl.quota[i]);
+    for (unsigned rank = 0; floor_on() && rank < pl.n && left > 0; rank++)
+        for (unsigned i = 0; i < pl.n_profile; i++) {
+            if (pl.plan.place[i].rank != rank || pl.quota[i] > 0 || pl.plan.place[i].saves_ns <= 0)
+                continue;
+            dram[i] = true;
+            left -= HY_MIN(left, pl.scaled[i].bytes);
+        }
+}
+
 static void set_tiers(void)
 {
+    bool fills[PLAN_MAX] = {false};
+    fill_up(fills);
     for (unsigned i = 0; i < pl.n_profile; i++) {
         /* Room enough for all: what is idle need not go to PM. */
         bool told = pl.site[i].fixed || pl.quota[i] > 0 || pl.tight;
-        enum hy_tier t = pl.site[i].fixed ? pl.site[i].tier : pl.quota[i] ? HY_DRAM : HY_PM;
+        enum hy_tier t = pl.site[i].fixed          ? pl.site[i].tier
+                         : pl.quota[i] || fills[i] ? HY_DRAM
+                                                   : HY_PM;
         sites_set_tier(i, told, t);
     }
 }

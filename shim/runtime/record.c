@@ -70,7 +70,7 @@ uint32_t record_windows(void)
 static void tell(int e)
 {
     if (e && !rec.failed)
-        log_warn("HYBRID_RECORD=%s cannot be written (%s)", rec.path, os_error_name(e));
+        log_warn("HYBRID_RECORD=%s cannot be written (%s)", rec.path, os_output_problem(e));
     rec.failed = e != 0;
 }
 

@@ -33,7 +33,7 @@ static void collect(struct report *r)
 {
     memset(r, 0, sizeof(*r));
     r->state = runtime_state();
-    if (os_exe_path(r->exe, sizeof(r->exe)))
+    if (os_program_path(r->exe, sizeof(r->exe)))
         r->exe[0] = '\0';
     r->rss = os_rss_bytes();
     threadcap_get(&r->now.threads);
@@ -47,6 +47,7 @@ static void collect(struct report *r)
     observe(&r->now);
     for (int t = 0; t < HY_TIERS; t++)
         collect_tier((enum hy_tier)t, &r->tier[t], &r->now.policy);
+    r->rss = os_rss_bytes(); /* at the same moment */
     r->file_private = supply_private_bytes(HY_PM);
 }
 
@@ -58,7 +59,7 @@ const char *report_policy_name(char *buf, size_t cap)
 
 const char *report_why_not(const struct report *r)
 {
-    if (r->state == HY_WATCH || r->state == HY_ENGAGING)
+    if (r->state == HY_SERVING)
         return "the process stayed smaller than HYBRID_START";
     return hy_machine.why;
 }
@@ -118,7 +119,7 @@ void report_at_exit(void)
         report_expand_name(spec, path, sizeof(path));
         int e = os_write_file_atomic(path, o.buf, o.len);
         if (e)
-            log_warn("HYBRID_STATS=%s cannot be written (%s)", path, os_error_name(e));
+            log_warn("HYBRID_STATS=%s cannot be written (%s)", path, os_output_problem(e));
     }
     hy_guard_leave();
     os_unmap(m, REPORT_BYTES);

@@ -35,14 +35,26 @@ static const char *seconds(double ns, char buf[32])
     return buf;
 }
 
-static void text_site(struct textbuf *o, site_id id)
+/* Only a profile or its plan gives sites a memory of their own. */
+static bool any_tier(const site_id *ids, unsigned n)
+{
+    struct site_info s;
+    for (unsigned i = 0; i < n; i++)
+        if (sites_get(ids[i], &s) && s.has_tier)
+            return true;
+    return false;
+}
+
+static void text_site(struct textbuf *o, site_id id, bool tiers)
 {
     struct site_info s;
     char total[16], live[16], frame[160];
     if (!sites_get(id, &s))
         return;
-    textbuf_add(o, "    %12s %12s %10" PRIu64 "  %-5s", human(s.bytes, total),
-                human(s.live_bytes, live), s.count, s.has_tier ? hy_tier_name(s.tier) : "");
+    textbuf_add(o, "    %12s %12s %10" PRIu64, human(s.bytes, total), human(s.live_bytes, live),
+                s.count);
+    if (tiers)
+        textbuf_add(o, "  %-5s", s.has_tier ? hy_tier_name(s.tier) : "-");
     for (unsigned f = 0; f < s.n_frames && f < 3; f++) {
         sites_format_frame(&s.frames[f], frame, sizeof(frame));
         textbuf_add(o, "%s%s", f ? " < " : " ", frame);
@@ -169,8 +181,10 @@ void report_text(const struct report *r, struct textbuf *o)
                     r->tier[HY_PM].name_);
     TIER_FIELDS(FIELD)
 #undef FIELD
-    textbuf_add(o, "  resident in all %s; shared DRAM budget %s", human(r->rss, b),
-                human(r->now.policy.dram_shared, c));
+    uint64_t placed = r->tier[HY_DRAM].resident + r->tier[HY_PM].resident;
+    textbuf_add(o, "  resident in all %s, %s of it not placed (program, stacks, from before)\n",
+                human(HY_MAX(r->rss, placed), b), human(r->rss - HY_MIN(placed, r->rss), c));
+    textbuf_add(o, "  shared DRAM budget %s", human(r->now.policy.dram_shared, c));
     textbuf_add(o, r->now.policy.in_registry ? ", claimed %s\n" : ", alone (no registry)%s\n",
                 r->now.policy.in_registry ? human(r->now.policy.claimed, b) : "");
     text_class(&r->now.classify, o);
@@ -183,8 +197,9 @@ void report_text(const struct report *r, struct textbuf *o)
     text_migration(&r->now.migrate, o);
     text_threads(&r->now.threads, &r->search, o);
     if (r->now.policy.forced_bytes)
-        textbuf_add(o, "  %s went to DRAM beyond its limit: PM was full\n",
-                    human(r->now.policy.forced_bytes, b));
+        textbuf_add(
+            o, "  %s went to DRAM beyond its limit: %s\n", human(r->now.policy.forced_bytes, b),
+            r->tier[HY_PM].turned_away ? "PM was full" : "memory that was there and grew in place");
     if (r->file_private)
         textbuf_add(
             o, "  %s of the PM files became private at fork: pages written since lie in DRAM\n",
@@ -192,10 +207,12 @@ void report_text(const struct report *r, struct textbuf *o)
     if (sites_ready() && sites_count() > 1) {
         site_id ids[TEXT_SITES];
         unsigned n = report_top_sites(ids, TEXT_SITES);
+        bool tiers = any_tier(ids, n);
         textbuf_add(
-            o, "  call sites: %u, the largest %u by bytes allocated\n    %12s %12s %10s  %-5s %s\n",
-            sites_count() - 1, n, "allocated", "live", "count", "tier", "site < caller < caller");
+            o, "  call sites: %u, the largest %u by bytes allocated\n    %12s %12s %10s%s %s\n",
+            sites_count() - 1, n, "allocated", "live", "count", tiers ? "  tier " : "",
+            "site < caller < caller");
         for (unsigned i = 0; i < n; i++)
-            text_site(o, ids[i]);
+            text_site(o, ids[i], tiers);
     }
 }

@@ -11,14 +11,13 @@
 #include "sys/next.h"
 
 /* Transitions go downwards only.
- *   BOOT      before the constructor: the next allocator serves
- *   PASSIVE   nothing to do in this process, for good
- *   WATCH     the next allocator serves; growth is watched (HYBRID_START)
- *   ENGAGING  the control thread loads memkind and makes the heaps
- *   STEERING  the heaps serve
+ *   BOOT      nothing is decided yet: the next allocator serves
+ *   SERVING   our heap serves, all of it DRAM: the process is smaller than HYBRID_START
+ *   STEERING  memory is placed
+ *   PASSIVE   nothing to place in this process, for good
  *   ENDED     our destructor has run; whoever served goes on serving
- * Every change is a compare-and-exchange: several threads may see growth. */
-enum hy_state { HY_BOOT, HY_PASSIVE, HY_WATCH, HY_ENGAGING, HY_STEERING, HY_ENDED };
+ * Every change is a compare-and-exchange. */
+enum hy_state { HY_BOOT, HY_SERVING, HY_STEERING, HY_PASSIVE, HY_ENDED };
 
 extern const struct alloc_ops *hy_ops; /* never NULL; read with runtime_ops() */
 

@@ -19,18 +19,26 @@ struct runtime_config hy_config;
 
 static struct profile_site profile_sites[PROFILE_MAX_SITES];
 
+/* A compiler starts many processes, all with the same settings: the first one tells what is
+ * wrong with them. Who ends for it tells it, too. */
+void settings_warn(const char *message)
+{
+    if (hy_config.set.strict || !env_parent_has_same())
+        log_warn("%s", message);
+}
+
 static void told(void *ctx, const char *message)
 {
     (void)ctx;
     hy_config.errors++;
-    log_warn("%s", message);
+    settings_warn(message);
 }
 
 /* Hints of options_check are told but are no errors. */
 static void hint(void *ctx, const char *message)
 {
     (void)ctx;
-    log_warn("%s", message);
+    settings_warn(message);
 }
 
 void settings_error(const char *fmt, ...)
@@ -41,6 +49,60 @@ void settings_error(const char *fmt, ...)
     (void)vsnprintf(line, sizeof(line), fmt, ap);
     va_end(ap);
     told(NULL, line);
+}
+
+void settings_error_once(enum hy_opt_id id, const char *fmt, ...)
+{
+    char line[512];
+    va_list ap;
+    if (hy_config.told_bad[id])
+        return;
+    hy_config.told_bad[id] = true;
+    va_start(ap, fmt);
+    (void)vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    told(NULL, line);
+}
+
+/* --- what can be known of the named places without touching them ----------------- */
+
+static void check_pm(const struct hy_pm_spec *pm)
+{
+    char inside[2 * HY_PATH_MAX];
+    struct topology *t = &hy_machine.topo;
+    int e, bad;
+
+    if (pm->kind == HY_PM_FILE) {
+        (void)snprintf(inside, sizeof(inside), "%s/x", pm->dir);
+        if ((e = os_may_write_file(inside)) != 0)
+            settings_error_once(
+                OPT_PM, "HYBRID_PM=file:%s: no file can be made there (%s); nothing is placed",
+                pm->dir, os_error_name(e));
+    } else if (pm->kind == HY_PM_NODE) {
+        (void)topology_read("/sys", t);
+        if (topology_check_mask(t, pm->nodes, &bad))
+            settings_error_once(
+                OPT_PM,
+                "HYBRID_PM: node %d does not exist or has no memory here; nothing is placed", bad);
+    }
+}
+
+/* Told now, not when a process has grown: most never do, and their user believes all is well. */
+static void check_places(const struct hy_settings *s)
+{
+    int e;
+
+    if (s->policy == HY_POLICY_OFF || s->pm.kind == HY_PM_NONE)
+        return;
+    if (s->source[OPT_PM] != HY_FROM_DEFAULT)
+        check_pm(&s->pm);
+    if (s->registry[0] == '/' && !os_file_exists(s->registry) &&
+        (e = os_may_write_file(s->registry)) != 0)
+        settings_error_once(
+            OPT_REGISTRY, "registry %s cannot be used (%s); this process places memory on its own",
+            s->registry, os_output_problem(e));
+    if (s->machine[0] == '/' && !os_file_exists(s->machine))
+        settings_error_once(OPT_MACHINE, "HYBRID_MACHINE=%s cannot be read (ENOENT)", s->machine);
 }
 
 /* What says which profile comes first, so that a message about a later variable
@@ -63,7 +125,7 @@ static void take_rest(const char *name, size_t len, const char *value, void *ctx
     enum hy_opt_id id = options_by_env(name, len);
     (void)ctx;
     if (id == OPT_COUNT)
-        options_unknown_env(name, len, hint, NULL);
+        options_unknown_env(name, len, told, NULL);
     else if (!finds_profile(id))
         (void)options_set(&hy_config.set, id, value, HY_FROM_ENV, told, NULL);
 }
@@ -179,6 +241,7 @@ bool settings_load(void)
     if (hy_config.set.seccomp > 0) /* a page less to touch at the start of every program */
         os_seccomp_trust((unsigned)hy_config.set.seccomp);
     hy_config.errors += (unsigned)options_check(&hy_config.set, hint, NULL);
+    check_places(&hy_config.set);
     return true;
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/planned.h"
 #include "service/heap/heap.h"
 #include "service/sites.h"
+#include "sys/lock.h"
 
 /* Requests of at least this are unwound; SIZE_MAX while sites are off. */
 static size_t site_from = SIZE_MAX;
@@ -21,6 +22,13 @@ static size_t site_from = SIZE_MAX;
 static inline unsigned hot_bin(size_t n)
 {
     return __atomic_load_n(&hy_hot_bin[sizeclass_of(n)], __ATOMIC_RELAXED);
+}
+
+/* May the heaps be asked? Not by what we call ourselves, nor by a handler that came while this
+ * thread held a lock of ours: the next allocator, or later. */
+static inline bool may_ask(void)
+{
+    return !hy_guarded() && !hy_locks_held();
 }
 
 static struct heap_want default_want(void)
@@ -61,7 +69,7 @@ static void *from_heaps(size_t n, enum request how, const struct heap_want *w)
 
 static HY_COLD void *slow(size_t n, enum request how)
 {
-    if (!hy_guarded() && n <= PTRDIFF_MAX) {
+    if (may_ask() && n <= PTRDIFF_MAX) {
         struct heap_want w = default_want();
         if (n >= site_from)
             look_up_site(n, &w);
@@ -80,7 +88,7 @@ static HY_COLD void *sampled(size_t n, void *p)
     /* Not the same distance each time: patterns must not hide from it. */
     hy_cache->sample = interval / 2 + (int64_t)(((uintptr_t)p >> 4) * 0x9E3779B97F4A7C15u >> 1) %
                                           (interval > 0 ? interval : 1);
-    if (hy_guarded() || site_from == SIZE_MAX)
+    if (!may_ask() || site_from == SIZE_MAX)
         return p;
     struct heap_want w = default_want();
     w.own_run = true;
@@ -97,8 +105,9 @@ void *steer_malloc(size_t n)
 {
     if (HY_LIKELY(n <= SIZECLASS_MAX)) {
         struct thread_cache *tc = hy_cache;
-        void *p = heap_pop(tc, hot_bin(n));
-        if (HY_LIKELY(p != NULL)) {
+        unsigned bin = hot_bin(n);
+        if (HY_LIKELY(tc->bin[bin].n != 0)) {
+            void *p = heap_pop(tc, bin);
             if (HY_LIKELY((tc->sample -= (int64_t)n) >= 0))
                 return p;
             return sampled(n, p);
@@ -112,7 +121,7 @@ static HY_COLD void free_slow(void *p)
     uint16_t site;
     uint32_t weight;
     size_t size;
-    if (site_from != SIZE_MAX && heap_site_of(p, &site, &weight, &size) && site)
+    if (site_from != SIZE_MAX && may_ask() && heap_site_of(p, &site, &weight, &size) && site)
         forget(site, size, weight);
     heap_free_slow(p);
 }
@@ -155,7 +164,7 @@ static void *move_block(void *p, size_t old, size_t n)
     void *q = NULL;
     if (n <= SIZECLASS_MAX)
         q = heap_pop(hy_cache, heap_bin(w.tier, sizeclass_of(n)));
-    if (!q && !hy_guarded() && n <= PTRDIFF_MAX) {
+    if (!q && may_ask() && n <= PTRDIFF_MAX) {
         if (n > old && n > SIZECLASS_MAX)
             w.spare = n / 4; /* a block that grows once grows again */
         if (n >= site_from)
@@ -173,7 +182,7 @@ static void *move_block(void *p, size_t old, size_t n)
 
 static void *resize_foreign(void *p, size_t n)
 {
-    size_t old = n >= ADOPT_FROM && !hy_guarded() ? hy_next.usable_size(p) : 0;
+    size_t old = n >= ADOPT_FROM && may_ask() ? hy_next.usable_size(p) : 0;
     if (old == 0)
         return hy_next.realloc(p, n);
     void *q = steer_malloc(n);
@@ -219,7 +228,7 @@ void *steer_memalign(size_t align, size_t n)
 {
     if (align <= 16)
         return steer_malloc(n);
-    if (!hy_guarded() && n <= PTRDIFF_MAX) {
+    if (may_ask() && n <= PTRDIFF_MAX) {
         struct heap_want w = default_want();
         if (n >= site_from)
             look_up_site(n, &w);
@@ -244,42 +253,6 @@ void steer_enable_sites(size_t unwind_from)
 const struct alloc_ops steer_ops = {steer_malloc,  steer_free,     steer_calloc,
                                     steer_realloc, steer_memalign, steer_usable_size};
 
-/* --- a child that must not touch the locks of the heaps ------------------------ */
-
-static void *frozen_malloc(size_t n)
-{
-    return hy_next.malloc(n);
-}
-
-static void frozen_free(void *p)
-{
-    if (!heap_owns(p))
-        hy_next.free(p);
-}
-
-static void *frozen_calloc(size_t count, size_t size)
-{
-    return hy_next.calloc(count, size);
-}
-
-static void *frozen_realloc(void *p, size_t n)
-{
-    if (!p || !heap_owns(p))
-        return hy_next.realloc(p, n);
-    if (n == 0)
-        return NULL;
-    void *q = hy_next.malloc(n);
-    return q ? memcpy(q, p, HY_MIN(heap_usable_size(p), n)) : NULL;
-}
-
-static void *frozen_memalign(size_t align, size_t n)
-{
-    return hy_next.memalign(align, n);
-}
-
-const struct alloc_ops frozen_ops = {frozen_malloc,  frozen_free,     frozen_calloc,
-                                     frozen_realloc, frozen_memalign, steer_usable_size};
-
 /* --- a profile names sites of small blocks ---------------------------------- */
 
 /* The hooks end in a jump, so the return address here is the program's. */
@@ -287,7 +260,7 @@ static HY_COLD void *sited(size_t n)
 {
     struct heap_want w = default_want();
     enum hy_tier t;
-    if (hy_guarded())
+    if (!may_ask())
         return hy_next.malloc(n);
     if (sites_tier(sites_capture(), &t))
         w.tier = t;

@@ -8,6 +8,7 @@
 #include "base/guard.h"
 #include "runtime/internal.h"
 #include "service/heap/heap.h"
+#include "sys/lock.h"
 #include "sys/os.h"
 
 #define MEASURE_EVERY ((int64_t)1 << 20) /* bytes that a thread allocates in between */
@@ -25,10 +26,13 @@ void steer_next_measure(void)
     __atomic_store_n(&dram_open, open, __ATOMIC_RELAXED);
 }
 
+/* Where the control thread is, its tick measures as well. Before, bytes are counted. */
 static HY_COLD bool measured(void)
 {
     left = MEASURE_EVERY;
-    if (!hy_guarded())
+    if (runtime_state() == HY_SERVING)
+        (void)policy_charge(HY_DRAM, MEASURE_EVERY, true);
+    else if (runtime_state() == HY_STEERING && !hy_guarded() && !hy_locks_held())
         steer_next_measure();
     control_poke();
     return __atomic_load_n(&dram_open, __ATOMIC_RELAXED);
@@ -40,7 +44,7 @@ static inline bool to_dram(size_t n)
     bool open = __atomic_load_n(&dram_open, __ATOMIC_RELAXED);
     if (HY_UNLIKELY((left -= (int64_t)n) < 0))
         open = measured();
-    return HY_LIKELY(open) || hy_guarded();
+    return HY_LIKELY(open) || hy_guarded() || hy_locks_held();
 }
 
 /* PM, or the next allocator when PM is full. */
@@ -103,7 +107,7 @@ static void *next_realloc(void *p, size_t n)
     }
     if (heap_resize_in_place(p, n))
         return p;
-    void *q = hy_guarded() ? NULL : on_pm(n, 0, false);
+    void *q = hy_guarded() || hy_locks_held() ? NULL : on_pm(n, 0, false);
     return move_to(p, heap_usable_size(p), n, q ? q : hy_next.malloc(n));
 }
 

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "runtime/internal.h"
+#include "runtime/pause.h"
 #include "runtime/threadcap.h"
+#include "runtime/threadcheck.h"
 #include "runtime/threadsearch.h"
 #include "sys/os.h"
 #include "sys/usage.h"
@@ -32,7 +34,9 @@ static unsigned wanted(enum hy_tier t)
         return 0;
     if (t == HY_PM && s->count)
         return s->count;
-    return hy_config.have_profile ? hy_config.profile.threads[t] : 0;
+    if (!hy_config.have_profile || (t == HY_PM && threadcheck_given_up()))
+        return 0;
+    return hy_config.profile.threads[t];
 }
 
 bool threadcap_possible(void)
@@ -99,9 +103,9 @@ static void cap(enum hy_tier t, unsigned n, const struct cpus_of_others *o)
     count.left = cpus_left(o);
     if (t == HY_DRAM && count.left)
         n = HY_MIN(n, count.left);
-    threadcap_hold(n, needs_hold(n) ? n : 0, t == HY_DRAM ? &o->all : &o->elders,
-                   t == HY_DRAM ? "the best number with its data on DRAM"
-                                : "as most data are on PM");
+    threadcap_hold(
+        n, needs_hold(n) && !threadcheck_opens() ? n : 0, t == HY_DRAM ? &o->all : &o->elders,
+        t == HY_DRAM ? "the best number with its data on DRAM" : "as most data are on PM");
 }
 
 /* Nothing is known against using all CPUs. */
@@ -206,7 +210,7 @@ void threadcap_before_question(void)
         __atomic_exchange_n(&count.asked, true, __ATOMIC_ACQ_REL))
         return;
     if (count.ended || hy_config.set.threads.off || runtime_state() == HY_PASSIVE ||
-        !policy_peek_cpus(&o) || !has_second_memory())
+        runtime_is_sandboxed() || !policy_peek_cpus(&o) || !has_second_memory())
         return;
     offer(&o);
 }

@@ -10,22 +10,18 @@
 
 #include "decide/threads.h"
 #include "runtime/internal.h"
+#include "runtime/regret.h"
 #include "runtime/threadcap.h"
+#include "runtime/threadcheck.h"
 #include "sys/log.h"
 #include "sys/os.h"
 
-/* Windows in which the threads move to other CPUs, which do not count. */
-#define SETTLE 1u
 /* Fewer threads than that run at a time: there is nothing to be gained. */
 #define RUNNING 1.5
 #define TRIES   16u /* as many as struct threadsearch_view has room for */
 
 static struct {
-    bool on_pm, searching, begun;
-    unsigned settle; /* windows still to skip */
-    unsigned quiet;  /* and rates before the next search */
-    struct threads_mean mean;
-    double first_rate;
+    bool on_pm, searching, counted;
     struct threads_search search;
     struct threadsearch_view view;
 } ts;
@@ -33,63 +29,90 @@ static struct {
 /* For threadsearch_get, which the thread at exit calls. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+static bool search_possible(void)
+{
+    const struct hy_settings *s = &hy_config.set;
+
+    return !s->threads.off && s->threads.count == 0 && !threadcheck_wanted();
+}
+
 bool threadsearch_possible(void)
 {
     const struct hy_settings *s = &hy_config.set;
     enum hy_class cls = settings_class();
 
-    return !s->threads.off && s->threads.count == 0 &&
-           !(hy_config.have_profile && hy_config.profile.threads[HY_PM]) &&
-           s->policy != HY_POLICY_OFF && s->policy != HY_POLICY_DRAM &&
-           (cls == HY_CLASS_BANDWIDTH || cls == HY_CLASS_UNKNOWN);
+    if (s->policy == HY_POLICY_OFF || s->policy == HY_POLICY_DRAM)
+        return false;
+    return threadcheck_wanted() ||
+           (search_possible() && (cls == HY_CLASS_BANDWIDTH || cls == HY_CLASS_UNKNOWN));
 }
 
-static void note_try(unsigned threads, double rate)
+static void note_try(unsigned threads, double gain)
 {
     struct threadsearch_view *v = &ts.view;
 
     pthread_mutex_lock(&lock);
-    if (v->tried == 0)
-        ts.first_rate = rate;
     if (v->tried < TRIES) {
         v->count[v->tried] = (uint16_t)threads;
-        v->permille[v->tried] = (uint32_t)(rate / ts.first_rate * 1000);
+        v->permille[v->tried] = (uint32_t)(HY_MIN(gain, 1000.0) * 1000);
         v->tried++;
     }
     pthread_mutex_unlock(&lock);
 }
 
+/* The first time that fewer threads run. */
 static void note_begin(unsigned knee)
 {
+    ts.counted = true;
     pthread_mutex_lock(&lock);
     ts.view.searches++;
     ts.view.knee = knee;
     ts.view.tried = ts.view.chosen = 0;
     pthread_mutex_unlock(&lock);
-    if (ts.search.max_rate > 0)
-        note_try(ts.search.max, ts.search.max_rate);
-    ts.settle = SETTLE;
+    note_try(ts.search.max, 1);
 }
 
-static void note_rest(unsigned chosen)
+static void note_chosen(unsigned chosen)
 {
     pthread_mutex_lock(&lock);
     ts.view.chosen = chosen;
     pthread_mutex_unlock(&lock);
-    log_info("threads: %u of %u are as fast as any number on PM (%u tried, PM's bandwidth is for "
-             "%u)",
-             chosen, ts.search.max, ts.view.tried, ts.view.knee);
 }
 
-/* Not any more: the data have moved, or the program does something else. One that goes to and fro
- * between classes would be searched each time: as after a search, it is left alone for longer
- * each time. */
+static void note(enum threads_event e)
+{
+    const struct threads_search *s = &ts.search;
+
+    if (e == THREADS_BEGUN)
+        ts.counted = false;
+    if (e == THREADS_TRIED || e == THREADS_FOUND || (e == THREADS_ENDED && ts.counted))
+        note_try(s->tried, s->tried_gain);
+    if (e == THREADS_FOUND) {
+        note_chosen(s->best);
+        log_info("threads: %u of %u are as fast as all on PM (%u tried, PM's bandwidth is for %u)",
+                 s->best, s->max, ts.view.tried - 1, ts.view.knee);
+    } else if (e == THREADS_ENDED && ts.counted) {
+        note_chosen(s->max);
+        log_info("threads: fewer than %u are slower on PM (%u: %.2f of the speed)", s->max,
+                 s->tried, s->tried_gain);
+    } else if (e == THREADS_GIVEN_UP) {
+        note_chosen(s->max);
+        log_info("threads: fewer than %u are slower by now", s->max);
+    }
+}
+
+/* Not any more: the data have moved, or the program does something else. */
 static void stop(void)
 {
-    if (ts.searching)
-        ts.quiet = ts.search.rest;
-    ts.searching = false;
-    ts.mean = (struct threads_mean){0};
+    struct regret *purse;
+    double unused;
+
+    threadcheck_stop();
+    if (!ts.searching)
+        return;
+    purse = purse_open(&unused);
+    threads_search_stop(&ts.search, purse);
+    purse_close();
 }
 
 /* Threads of that work that fill the memory. */
@@ -112,42 +135,51 @@ static unsigned most_threads(void)
     return HY_MIN(cpus_count(&base), runtime_program_threads());
 }
 
-/* `rate`: with all threads. */
-static void begin(const struct machine_figures *f, const struct work *k, double rate)
-{
-    unsigned most = most_threads(), knee;
-
-    if (most < 2 || k->threads < RUNNING)
-        return;
-    knee = knee_of(f, k, most);
-    if (ts.begun)
-        threads_search_again(&ts.search, knee, most, rate);
-    else
-        threads_search_begin(&ts.search, knee, most, rate);
-    ts.begun = ts.searching = true;
-    note_begin(knee);
-}
-
-static void measured(double rate)
-{
-    unsigned before = threads_search_count(&ts.search), next;
-    bool rested = ts.search.resting;
-
-    next = threads_search_rate(&ts.search, rate);
-    if (!rested)
-        note_try(before, rate);
-    if (next != before)
-        ts.settle = SETTLE;
-    if (ts.search.resting && !rested)
-        note_rest(next);
-    else if (rested && !ts.search.resting)
-        note_begin(ts.view.knee);
-}
-
 /* The time that the memories need for the lines of a window. */
 static double work_served(const struct machine_figures *f, const struct work *k)
 {
     return work_time(f, k, k->pm_reads, k->pm_writes, 1).service_ns;
+}
+
+struct model {
+    const struct machine_figures *f;
+    const struct work *k;
+};
+
+static double speed(void *ctx, unsigned count)
+{
+    const struct model *m = ctx;
+    double ns = work_time(m->f, m->k, m->k->pm_reads, m->k->pm_writes, count).total_ns;
+    return ns > 0 ? 1 / ns : 0;
+}
+
+static void search(const struct window *w, const struct machine_figures *f, const struct work *k)
+{
+    struct model m = {f, k};
+    unsigned most = most_threads();
+    enum threads_event e;
+    struct regret *purse;
+    double run_ns;
+
+    /* More threads than when it began: another search. */
+    if (ts.searching && most > ts.search.max) {
+        stop();
+        ts.searching = false;
+    }
+    if (!ts.searching) {
+        if (most < 2 || k->threads < RUNNING)
+            return;
+        threads_search_begin(&ts.search, most);
+        ts.searching = true;
+        ts.counted = false;
+    }
+    purse = purse_open(&run_ns);
+    e = threads_search_window(&ts.search, purse, run_ns, work_served(f, k),
+                              window_get(w, WINDOW_elapsed_ns), speed, &m);
+    purse_close();
+    if (!ts.counted && threads_search_count(&ts.search) < ts.search.max)
+        note_begin(knee_of(f, k, ts.search.max));
+    note(e);
 }
 
 void threadsearch_window(const struct window *w, const struct classification *c,
@@ -156,33 +188,18 @@ void threadsearch_window(const struct window *w, const struct classification *c,
     enum hy_class cls = settings_class();
     struct work k;
     enum stall_known known;
-    double rate;
 
-    if (!threadsearch_possible() || c->weak || work_of_window(f, w, &k, &known) < 0)
+    if (!threadsearch_possible())
         return;
     if (cls == HY_CLASS_UNKNOWN)
         cls = c->cls;
-    if (!ts.on_pm || cls != HY_CLASS_BANDWIDTH) {
+    if (c->weak || work_of_window(f, w, &k, &known) < 0 || !ts.on_pm ||
+        (search_possible() && cls != HY_CLASS_BANDWIDTH))
         stop();
-        return;
-    }
-    /* More threads than when it began: another search, with all of them first. */
-    if (ts.searching && most_threads() > ts.search.max) {
-        ts.searching = false;
-        ts.mean = (struct threads_mean){0};
-        ts.settle = SETTLE;
-    }
-    if (ts.settle > 0)
-        ts.settle--;
-    else if (threads_mean_add(&ts.mean, work_served(f, &k), window_get(w, WINDOW_elapsed_ns),
-                              &rate)) {
-        if (ts.searching)
-            measured(rate);
-        else if (ts.quiet > 0)
-            ts.quiet--;
-        else
-            begin(f, &k, rate);
-    }
+    else if (search_possible())
+        search(w, f, &k);
+    else
+        threadcheck_window(work_served(f, &k), window_get(w, WINDOW_elapsed_ns), most_threads());
     threadcap_tick();
 }
 
@@ -195,14 +212,16 @@ void threadsearch_on_pm(bool on_pm)
 
 void threadsearch_counts(unsigned *ret_told, unsigned *ret_held)
 {
-    unsigned n = threads_search_count(&ts.search);
+    const struct threads_search *s = &ts.search;
+    unsigned n = threads_search_count(s);
 
     *ret_told = *ret_held = 0;
-    if (!ts.searching || n >= ts.search.max)
+    if (!ts.searching)
         return;
-    *ret_held = n;
-    if (ts.search.resting)
-        *ret_told = n;
+    if (n < s->max)
+        *ret_held = n;
+    if (s->stage == THREADS_KEPT)
+        *ret_told = s->best;
 }
 
 void threadsearch_get(struct threadsearch_view *ret)
@@ -217,4 +236,6 @@ void threadsearch_child(void)
     pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
     lock = fresh;
     memset(&ts, 0, sizeof(ts));
+    threadcheck_child();
+    purse_child();
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * The number of threads on PM where neither the user nor a profile knows it: the knee where the
- * threads' demand meets PM's bandwidth, then a short search around it while the program runs
- * (decide/threads.h). For bandwidth-sensitive programs with more than one thread and most of
- * their data on PM only. By the control thread, but for threadsearch_get. */
+ * The number of threads on PM where neither the user nor a profile knows it: found by comparing
+ * fewer with all while the program runs (decide/threads.h), paid from the purse of regret. For
+ * bandwidth-sensitive programs with more than one thread and most of their data on PM only. A
+ * profile's number is checked (threadcheck.h). By the control thread, but for threadsearch_get. */
 #ifndef HYBRID_RUNTIME_THREADSEARCH_H
 #define HYBRID_RUNTIME_THREADSEARCH_H
 
@@ -10,13 +10,13 @@
 
 struct threadsearch_view {
     unsigned knee;   /* 0: nothing was searched */
-    unsigned chosen; /* 0: not yet */
+    unsigned chosen; /* 0: not yet; all: fewer are no better */
     unsigned tried, searches;
-    uint16_t count[16]; /* the last search: counts in the order of trying, and the rate of each */
-    uint32_t permille[16]; /* in thousandths of the first */
+    uint16_t count[16];    /* the last search: all, then counts in the order of trying, */
+    uint32_t permille[16]; /* and the speed of each, in thousandths of all */
 };
 
-/* Could a search ever be wanted in this process? Then windows are, too. */
+/* Could a search, or a check, ever be wanted in this process? Then windows are, too. */
 bool threadsearch_possible(void);
 /* A window of counts, what it was classified as, and the machine that it was judged by. */
 void threadsearch_window(const struct window *w, const struct classification *c,

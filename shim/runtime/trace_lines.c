@@ -50,7 +50,7 @@ void trace_run(struct trace_text *t, uint64_t start_ns, bool virtual_clock)
 {
     char exe[256];
 
-    if (os_exe_path(exe, sizeof(exe)) != 0)
+    if (os_program_path(exe, sizeof(exe)) != 0)
         exe[0] = '\0';
     trace_open(t, TRACE_OTHER, "run");
     number(t, "version", TRACE_VERSION);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "service/maps.h"
 
-#include <pthread.h>
 #include <string.h>
 
+#include "sys/lock.h"
 #include "sys/os.h"
 
 #define WORTH_WATCHING 16 /* not a reservation of which little is used: records cost memory */
@@ -21,7 +21,7 @@ struct range {
     bool part; /* behind a hole: not what the site's mapping is counted by */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct hy_lock lock;
 static struct range *table;
 static unsigned n_ranges, cap_ranges;
 static uintptr_t cursor; /* measuring goes on at the range that holds it */
@@ -157,9 +157,9 @@ void maps_remove(void *base, size_t len)
     if (!maps_any())
         return;
     uintptr_t from = (uintptr_t)base;
-    pthread_mutex_lock(&lock);
+    hy_lock_take(&lock);
     remove_locked(from, from + hy_align_up(len, HY_PAGE));
-    pthread_mutex_unlock(&lock);
+    hy_lock_release(&lock);
 }
 
 void maps_add(void *base, size_t len, enum hy_tier t, uint16_t site, uint64_t charged)
@@ -167,16 +167,16 @@ void maps_add(void *base, size_t len, enum hy_tier t, uint16_t site, uint64_t ch
     struct range r = {.base = (uintptr_t)base, .len = hy_align_up(len, HY_PAGE), .tier = t};
     r.site = site;
     r.charged = r.most = charged;
-    pthread_mutex_lock(&lock);
+    hy_lock_take(&lock);
     remove_locked(r.base, r.base + r.len);
     if (!insert(find(r.base), r))
         end(&r);
-    pthread_mutex_unlock(&lock);
+    hy_lock_release(&lock);
 }
 
 void maps_tell_new(void (*fn)(void *base, size_t len, enum hy_tier t))
 {
-    pthread_mutex_lock(&lock);
+    hy_lock_take(&lock);
     for (unsigned i = 0; i < n_ranges; i++) {
         struct range *r = &table[i];
         if (r->told || r->charged < r->len / WORTH_WATCHING)
@@ -184,21 +184,21 @@ void maps_tell_new(void (*fn)(void *base, size_t len, enum hy_tier t))
         r->told = true;
         fn((void *)r->base, r->len, r->tier);
     }
-    pthread_mutex_unlock(&lock);
+    hy_lock_release(&lock);
 }
 
 bool maps_find(const void *p, enum hy_tier *ret_tier, uint16_t *ret_site)
 {
     if (!maps_any())
         return false;
-    pthread_mutex_lock(&lock);
+    hy_lock_take(&lock);
     unsigned i = find((uintptr_t)p);
     bool hit = i < n_ranges && table[i].base <= (uintptr_t)p;
     if (hit) {
         *ret_tier = table[i].tier;
         *ret_site = table[i].site;
     }
-    pthread_mutex_unlock(&lock);
+    hy_lock_release(&lock);
     return hit;
 }
 
@@ -206,14 +206,14 @@ void maps_totals(enum hy_tier t, unsigned *ret_ranges, uint64_t *ret_bytes, uint
 {
     unsigned n = 0;
     uint64_t bytes = 0, charged = 0;
-    pthread_mutex_lock(&lock);
+    hy_lock_take(&lock);
     for (unsigned i = 0; i < n_ranges; i++)
         if (table[i].tier == t) {
             n++;
             bytes += table[i].len;
             charged += table[i].charged;
         }
-    pthread_mutex_unlock(&lock);
+    hy_lock_release(&lock);
     *ret_ranges = n;
     *ret_bytes = bytes;
     *ret_charged = charged;
@@ -223,7 +223,7 @@ void maps_totals(enum hy_tier t, unsigned *ret_ranges, uint64_t *ret_bytes, uint
 static size_t measure_slice(size_t max_pages, bool *ret_whole)
 {
     size_t done = 0;
-    pthread_mutex_lock(&lock);
+    hy_lock_take(&lock);
     unsigned i = find(cursor);
     if (i == n_ranges)
         i = 0;
@@ -245,7 +245,7 @@ static size_t measure_slice(size_t max_pages, bool *ret_whole)
         }
         done = HY_MAX(pages, (size_t)1);
     }
-    pthread_mutex_unlock(&lock);
+    hy_lock_release(&lock);
     return done;
 }
 
@@ -262,18 +262,12 @@ void maps_measure(size_t max_pages)
     }
 }
 
-void maps_abandon(void)
-{
-    pthread_mutex_init(&lock, NULL);
-    set_count(0);
-}
-
 void maps_prefork(void)
 {
-    pthread_mutex_lock(&lock);
+    hy_lock_prefork(&lock);
 }
 
 void maps_postfork(void)
 {
-    pthread_mutex_unlock(&lock);
+    hy_lock_postfork(&lock);
 }

@@ -33,8 +33,6 @@ void maps_tell_new(void (*fn)(void *base, size_t len, enum hy_tier t));
 void maps_totals(enum hy_tier t, unsigned *ret_ranges, uint64_t *ret_bytes, uint64_t *ret_charged);
 /* Charge by what is in memory: looks at up to max_pages pages, goes on next time. */
 void maps_measure(size_t max_pages);
-/* In a child forked without maps_prefork: no range is known any more. */
-void maps_abandon(void);
 void maps_prefork(void);
 void maps_postfork(void);
 

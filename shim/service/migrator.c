@@ -108,13 +108,28 @@ static int migrate_numa(uint64_t nodes, char *base, unsigned pages, struct migra
     return 0;
 }
 
+static int where_emulated(void *const *page, unsigned n, int8_t *ret)
+{
+    for (unsigned i = 0; i < n; i++) {
+        uint8_t tier;
+        int r = emulator_range_tiers(page[i], HY_PAGE, &tier);
+        if (r != 0)
+            return r == -ENODEV ? -EOPNOTSUPP
+                                : r; /* without a machine the books are all there is */
+        ret[i] = tier == EMULATOR_UNUSED ? -1 : (int8_t)tier;
+    }
+    return 0;
+}
+
 int migrator_where(const struct migrator *m, void *const *page, unsigned n, int8_t *ret)
 {
     int where[MIGRATE_PAGES];
-    if (m->way != MIGRATE_NUMA)
-        return -EOPNOTSUPP;
     if (n > MIGRATE_PAGES)
         return -EINVAL;
+    if (m->way == MIGRATE_EMULATED)
+        return where_emulated(page, n, ret);
+    if (m->way != MIGRATE_NUMA)
+        return -EOPNOTSUPP;
     int r = os_page_nodes(page, n, where);
     for (unsigned i = 0; r == 0 && i < n; i++)
         ret[i] = on(m->nodes[HY_DRAM], where[i]) ? HY_DRAM

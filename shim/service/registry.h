@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Where the processes meet: one file in shared memory (DESIGN 5), a header and
- * fixed slots. Each slot is written by its owner alone; claims by compare-and-
- * swap; a dead owner's slot is reclaimed by whoever finds it. What other
- * processes wrote is checked before use and is never an address. The file is
- * mapped and its descriptor closed: programs that close every fd do no harm.
- * kill -9 at any instruction leaves it usable. */
+ * fixed slots. Each slot is written by its owner alone, who holds a lock on it that
+ * the kernel drops at death; a dead owner's slot is reclaimed by whoever finds it.
+ * What other processes wrote is checked before use and is never an address. The file
+ * is not mapped: nothing that others do with it can raise a signal here. kill -9 at
+ * any instruction leaves it usable, and nobody waits for one who is stopped.
+ *
+ * A descriptor stays open (a high number). A program that closes it loses nothing: it is
+ * opened again. It costs system calls: for the control thread, not for malloc. */
 #ifndef HYBRID_SERVICE_REGISTRY_H
 #define HYBRID_SERVICE_REGISTRY_H
 
 #include "base/types.h"
 
 #define REGISTRY_SLOTS   256
-#define REGISTRY_VERSION 2u
+#define REGISTRY_VERSION 3u
 #define REGISTRY_BYTES   ((size_t)4096 + (size_t)256 * REGISTRY_SLOTS) /* of the file */
 /* CPUs beyond are not told of. */
 #define REGISTRY_CPU_WORDS 6
@@ -57,28 +60,30 @@ void registry_default_path(char *buf, size_t cap);
 /* Open or create (mode 0600). `dram_budget`: shared budget in bytes, used when
  * no participant lives, at the opening and again at the joining; otherwise the
  * file's stays and is returned by registry_view. To share among users an
- * administrator makes a file of REGISTRY_BYTES zeros with mode 0660, not at the
- * default path. 0 or -errno: -EPROTO not a registry / other version / size,
- * -EPERM foreign owner or mode, -EACCES, -EROFS ... */
+ * administrator makes a file of root, group and mode 0660, empty or of REGISTRY_BYTES
+ * zeros. 0 or -errno: -EPROTO not a registry / other version / size, -EPERM
+ * somebody else's or writable for others, -EACCES, -EROFS, -ENOSPC no room for it ... */
 int registry_open(const char *path, uint64_t dram_budget, struct registry **ret);
+/* What such an error means, for messages. */
+const char *registry_problem(int error);
 /* Look only (hybridctl status): never creates, never writes. */
 int registry_open_readonly(const char *path, struct registry **ret);
-/* Take a slot for this process; nothing to do if it has one. -ENOSPC when full
- * of living ones, -EALREADY while another thread joins, -EROFS, or what keeps us
- * from knowing ourselves (no /proc). */
+/* Take a slot for this process; nothing to do if it has one. -EUSERS when full
+ * of living ones, -EBUSY when somebody who decides about the budget does not go on,
+ * -EROFS, or what registry_open says. */
 int registry_join(struct registry *r, enum hy_class cls);
 void registry_leave(struct registry *r);
 /* No other thread may be using `r`. */
 void registry_close(struct registry *r);
 /* In a forked child: forget the parent's slot (not released), not joined. */
 void registry_after_fork_child(struct registry *r);
-/* False also after somebody who cannot see this process (another PID namespace
- * on the same file) took its slot; joining again is possible, with no bytes. */
-bool registry_joined(const struct registry *r);
+/* False also after the file was cut short or the slot was lost (the program closed our
+ * descriptor, and somebody took it since); joining again is possible, with no bytes. */
+bool registry_joined(struct registry *r);
 
 /* Claim DRAM: adds `bytes` to our slot if the sum over living participants
  * stays within the budget; -ENOSPC otherwise, -ENOTCONN when not joined (then
- * nothing changed). About 0.2 us; safe from any thread. A dead one's bytes are
+ * nothing changed). Three system calls; safe from any thread. A dead one's bytes are
  * found by a later claim at the latest: looking for them is rationed. Racing
  * claims may both fail where one would fit. */
 int registry_claim_dram(struct registry *r, uint64_t bytes);

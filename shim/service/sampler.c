@@ -93,6 +93,8 @@ unsigned sampler_begin(uint64_t blocks)
     /* One at a time: add and remove, which the program waits for, come in between. */
     for (unsigned i = 0; i < n; i++) {
         pthread_mutex_lock(&hy_sampler_lock);
+        if (!hy_sampler->slot[i].gone)
+            sampler_place_block(hy_sampler->slot[i].base, hy_sampler->slot[i].pages);
         each_source(i, 0, true);
         pthread_mutex_unlock(&hy_sampler_lock);
     }
@@ -202,6 +204,8 @@ void sampler_end(struct pass_stats *stats)
 {
     memset(stats, 0, sizeof(*stats));
     pthread_mutex_lock(&hy_sampler_lock);
+    if (hy_sampler)
+        hy_sampler->gain = 0;
     uint64_t most =
         hy_sampler && hy_sampler->slots && (hy_sampler->writes->drain || hy_sampler->reads)
             ? usual_count()
@@ -213,6 +217,10 @@ void sampler_end(struct pass_stats *stats)
             (b->base - hy_sampler->range[at].base) % BLOCK_BYTES)
             continue;
         add_told(b, most);
+        if (sampler_counts() && hy_sampler->rule.passes > 0)
+            history_count(&hy_sampler->history[at],
+                          (uint32_t)((b->base - hy_sampler->range[at].base) / BLOCK_BYTES), b->told,
+                          &hy_sampler->rule, &hy_sampler->gain);
         history_record(&hy_sampler->history[at],
                        (uint32_t)((b->base - hy_sampler->range[at].base) / BLOCK_BYTES),
                        &b->watched, b->seen, HISTORY_ROUNDS, stats);
@@ -223,6 +231,22 @@ void sampler_end(struct pass_stats *stats)
         hy_sampler->slots = 0;
     }
     pthread_mutex_unlock(&hy_sampler_lock);
+}
+
+void sampler_price(const struct worth_rule *rule)
+{
+    pthread_mutex_lock(&hy_sampler_lock);
+    if (hy_sampler)
+        hy_sampler->rule = *rule;
+    pthread_mutex_unlock(&hy_sampler_lock);
+}
+
+int64_t sampler_gain(void)
+{
+    pthread_mutex_lock(&hy_sampler_lock);
+    int64_t gain = hy_sampler ? hy_sampler->gain : 0;
+    pthread_mutex_unlock(&hy_sampler_lock);
+    return gain;
 }
 
 unsigned sampler_period(void)

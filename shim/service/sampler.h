@@ -88,6 +88,11 @@ struct page_move {
 /* What to move now (movelist.h), at most `cap`. */
 unsigned sampler_moves(const struct move_limits *l, uint64_t visits, struct page_move *list,
                        unsigned cap, uint64_t *ret_regret);
+/* Where accesses are counted by page: how they are priced from the next pass on, and what the
+ * pages that we have moved were used more in the last one on DRAM than on PM, in units of worth.h.
+ */
+void sampler_price(const struct worth_rule *rule);
+int64_t sampler_gain(void);
 /* The program has turned to something else: what pages did is forgotten, where they are is not. */
 void sampler_forget(void);
 /* Is all of this still watched, and on that tier? */
@@ -105,6 +110,9 @@ struct sampler_found {
     enum hy_tier on;
     bool home; /* this is the tier that they belong to */
 };
+/* Where memory comes is the kernel's choice (first touch): each pass asks `where` about the pages
+ * that it watches, before it watches them. NULL: it is known. Set before the first pass. */
+void sampler_ask_places(sampler_where_fn where, void *arg);
 unsigned sampler_places(uint64_t budget, sampler_where_fn where, void *arg,
                         struct sampler_found *ret, unsigned cap, uint64_t *ret_asked);
 /* These must not be moved in this pass. */
@@ -131,6 +139,8 @@ unsigned sampler_bins(struct sampler_bin *bins, unsigned cap);
 void sampler_prefork(void);
 void sampler_postfork(void);
 int sampler_reopen(void);
+/* Nothing is watched until then; the histories stay. By the thread that opened it. */
+void sampler_suspend(void);
 /* False: the source of writes has lost its descriptor; sampler_reopen may help. That of reads is
  * looked after at the start of each pass. */
 bool sampler_alive(void);

@@ -42,8 +42,12 @@ struct sampler {
     struct heat_map map;
     struct coverage coverage;
     struct move_hand hand;
-    uintptr_t places;      /* asked about up to here, */
-    unsigned places_round; /* for so many times */
+    sampler_where_fn where; /* NULL: pages come to their home */
+    void *where_arg;
+    struct worth_rule rule; /* of the pass under way */
+    int64_t gain;           /* of the pass that is over: history_count's */
+    uintptr_t places;       /* asked about up to here, */
+    unsigned places_round;  /* for so many times */
     const struct sampler_source *writes, *reads;
     const struct sampler_source *source[SOURCES]; /* all there may be, NULL at the end */
 };
@@ -51,6 +55,13 @@ struct sampler {
 extern struct sampler *hy_sampler; /* mapped when opened: a passive process has no use for it */
 extern pthread_mutex_t hy_sampler_lock;
 
+/* Are accesses counted page by page? Settled when the sampler is opened. */
+static inline bool sampler_counts(void)
+{
+    return hy_sampler->writes->drain && hy_sampler->writes->period > 0;
+}
+/* Where the pages of a block really are goes into the histories. */
+void sampler_place_block(uintptr_t base, uint32_t pages);
 /* A source of reads that does not work any more, or has given way, makes place for the next. */
 void sampler_renew_reads(void);
 /* Index of the first range that ends above `at`. */

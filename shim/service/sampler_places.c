@@ -127,3 +127,37 @@ void sampler_hold(void *base, size_t bytes)
     }
     pthread_mutex_unlock(&hy_sampler_lock);
 }
+
+void sampler_ask_places(sampler_where_fn where, void *arg)
+{
+    pthread_mutex_lock(&hy_sampler_lock);
+    if (hy_sampler) {
+        hy_sampler->where = where;
+        hy_sampler->where_arg = arg;
+    }
+    pthread_mutex_unlock(&hy_sampler_lock);
+}
+
+void sampler_place_block(uintptr_t base, uint32_t pages)
+{
+    unsigned at = sampler_find(base);
+    void *page[HISTORY_BLOCK];
+    int8_t is[HISTORY_BLOCK];
+    if (!hy_sampler->where || at == hy_sampler->ranges || hy_sampler->range[at].base > base)
+        return;
+    uint32_t first = (uint32_t)((base - hy_sampler->range[at].base) / HY_PAGE);
+    for (uint32_t i = 0; i < pages; i++)
+        page[i] = (void *)(base + (size_t)i * HY_PAGE);
+    if (hy_sampler->where(hy_sampler->where_arg, page, pages, is) != 0)
+        return;
+    for (uint32_t i = 0; i < pages;) {
+        uint32_t from = i;
+        while (i < pages && is[i] == is[from] && elsewhere(at, first + i, is[i]))
+            i++;
+        if (i > from)
+            history_placed(&hy_sampler->history[at], first + from, i - from,
+                           (enum hy_tier)is[from]);
+        else
+            i++;
+    }
+}

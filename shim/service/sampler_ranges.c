@@ -31,9 +31,21 @@ struct range_part sampler_part(unsigned at, uintptr_t from, uintptr_t to)
                                (uint32_t)((hi - lo) / HY_PAGE)};
 }
 
-static size_t record_bytes(size_t bytes)
+/* Records, and behind them counts where accesses are counted. */
+static size_t counts_at(size_t bytes)
 {
     return hy_align_up(bytes / HY_PAGE * sizeof(struct page_record), HY_PAGE);
+}
+
+static size_t record_bytes(size_t bytes)
+{
+    size_t counts = sampler_counts() ? bytes / HY_PAGE * sizeof(struct page_count) : 0;
+    return hy_align_up(counts_at(bytes) + counts, HY_PAGE);
+}
+
+static struct page_count *counts_of(void *records, size_t bytes)
+{
+    return sampler_counts() ? (struct page_count *)((char *)records + counts_at(bytes)) : NULL;
 }
 
 static int source_add(void *base, size_t bytes)
@@ -70,8 +82,8 @@ static int insert(uintptr_t base, size_t bytes, enum hy_tier home, bool grows)
     memmove(&hy_sampler->history[at + 1], &hy_sampler->history[at],
             behind * sizeof(hy_sampler->history[0]));
     hy_sampler->range[at] = (struct range){base, bytes, bytes, home, grows};
-    history_init(&hy_sampler->history[at], records, (uint32_t)(bytes / HY_PAGE), home,
-                 &hy_sampler->map);
+    history_init(&hy_sampler->history[at], records, counts_of(records, bytes),
+                 (uint32_t)(bytes / HY_PAGE), home, &hy_sampler->map);
     hy_sampler->home[home] += bytes / HY_PAGE;
     hy_sampler->ranges++;
     return 0;
@@ -92,6 +104,10 @@ static int extend(unsigned at, size_t more)
         if (e != 0)
             return e;
         memcpy(records, h->rec, h->pages * sizeof(h->rec[0]));
+        struct page_count *count = counts_of(records, 2 * bytes);
+        if (count)
+            memcpy(count, h->count, h->pages * sizeof(h->count[0]));
+        h->count = count;
         os_unmap(h->rec, record_bytes(r->room));
         h->rec = records;
         r->room = 2 * bytes;
@@ -306,6 +322,20 @@ void sampler_prefork(void)
 
 void sampler_postfork(void)
 {
+    pthread_mutex_unlock(&hy_sampler_lock);
+}
+
+void sampler_suspend(void)
+{
+    pthread_mutex_lock(&hy_sampler_lock);
+    if (hy_sampler) {
+        hy_sampler->slots = 0;
+        if (hy_sampler->writes)
+            hy_sampler->writes->close();
+        if (hy_sampler->reads)
+            hy_sampler->reads->close();
+        hy_sampler->reads = NULL;
+    }
     pthread_mutex_unlock(&hy_sampler_lock);
 }
 

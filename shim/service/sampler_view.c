@@ -10,8 +10,8 @@ void sampler_totals(uint64_t ret_pages[HY_TIERS][BANDS], uint64_t ret_on[HY_TIER
     pthread_mutex_lock(&hy_sampler_lock);
     for (unsigned t = 0; hy_sampler && t < HY_TIERS; t++) {
         ret_on[t] = hy_sampler->map.on[t];
-        for (unsigned score = 0; score < SCORES; score++)
-            ret_pages[t][score_band(score)] += hy_sampler->map.movable[t][score];
+        for (unsigned band = 0; band < BANDS; band++)
+            ret_pages[t][band] = hy_sampler->map.band[t][band];
     }
     pthread_mutex_unlock(&hy_sampler_lock);
 }
@@ -20,8 +20,8 @@ uint64_t sampler_wanted(void)
 {
     uint64_t n = 0;
     pthread_mutex_lock(&hy_sampler_lock);
-    for (unsigned score = 0; hy_sampler && score < SCORES; score++)
-        n += score_tier(score) == HY_DRAM ? hy_sampler->map.movable[HY_PM][score] : 0;
+    for (unsigned band = BAND_HOT_RD; hy_sampler && band < BANDS; band++)
+        n += hy_sampler->map.band[HY_PM][band];
     pthread_mutex_unlock(&hy_sampler_lock);
     return n;
 }

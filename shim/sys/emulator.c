@@ -14,6 +14,8 @@ static struct {
     void (*discard)(const void *, size_t);
     int64_t (*move)(const void *, size_t, int);
     int (*tier_of)(const void *);
+    int (*range_tiers)(const void *, size_t, uint8_t *);
+    int64_t (*dram_free)(void);
     uint64_t (*tier_bytes)(int);
     void (*ignore_thread)(void);
     int (*ignore_code)(const void *, const void *);
@@ -34,6 +36,8 @@ bool emulator_open(void)
     em.discard = (void (*)(const void *, size_t))dl_global("pmemu_discard");
     em.move = (int64_t(*)(const void *, size_t, int))dl_global("pmemu_move");
     em.tier_of = (int (*)(const void *))dl_global("pmemu_tier_of");
+    em.range_tiers = (int (*)(const void *, size_t, uint8_t *))dl_global("pmemu_range_tiers");
+    em.dram_free = (int64_t(*)(void))dl_global("pmemu_dram_free");
     em.tier_bytes = (uint64_t(*)(int))dl_global("pmemu_tier_bytes");
     em.vtime_ns = (int64_t(*)(void))dl_global("pmemu_vtime_ns");
     em.hold = (int (*)(int64_t))dl_global("pmemu_hold");
@@ -47,6 +51,12 @@ void emulator_set_tier(const void *base, size_t bytes, enum hy_tier t)
 {
     if (HY_UNLIKELY(em.set_tier != NULL))
         (void)em.set_tier(base, bytes, t == HY_PM);
+}
+
+void emulator_first_touch(const void *base, size_t bytes)
+{
+    if (HY_UNLIKELY(em.set_tier != NULL))
+        (void)em.set_tier(base, bytes, -1);
 }
 
 void emulator_discard(const void *base, size_t bytes)
@@ -72,6 +82,17 @@ int emulator_tier_of(const void *address)
     return em.tier_of ? em.tier_of(address) : -ENODEV;
 }
 
+int emulator_range_tiers(const void *base, size_t bytes, uint8_t *ret)
+{
+    return em.range_tiers ? em.range_tiers(base, bytes, ret) : -ENODEV;
+}
+
+uint64_t emulator_dram_free(void)
+{
+    int64_t n = em.dram_free ? em.dram_free() : INT64_MAX;
+    return n >= 0 && n < INT64_MAX ? (uint64_t)n : UINT64_MAX;
+}
+
 uint64_t emulator_bytes(enum hy_tier t)
 {
     return em.tier_bytes ? em.tier_bytes(t == HY_PM) : 0;
@@ -84,13 +105,19 @@ uint64_t emulator_now_ns(void)
 
 uint64_t emulator_sleep_ns(uint64_t ns, uint64_t real_ns)
 {
+    static const uint32_t nobody;
+    return emulator_sleep_word(ns, real_ns, &nobody, 0);
+}
+
+uint64_t emulator_sleep_word(uint64_t ns, uint64_t real_ns, const uint32_t *word, uint32_t was)
+{
     int64_t start = em.vtime_ns();
     uint64_t end = os_now_ns() + real_ns, passed = 0;
 
     if (em.hold)
         (void)em.hold(start + (int64_t)HY_MIN(ns, (uint64_t)INT64_MAX / 4));
-    while (passed < ns && os_now_ns() < end) {
-        os_sleep_ns(POLL_NS);
+    while (passed < ns && os_now_ns() < end && __atomic_load_n(word, __ATOMIC_ACQUIRE) == was) {
+        os_wait_word(word, was, POLL_NS);
         int64_t now = em.vtime_ns(); /* a thread that comes back may be a little behind */
         passed = now > start ? (uint64_t)(now - start) : 0;
     }

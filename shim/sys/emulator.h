@@ -11,12 +11,20 @@
 bool emulator_open(void);
 /* Fresh memory is of a tier from now on. */
 void emulator_set_tier(const void *base, size_t bytes, enum hy_tier t);
+/* It has no tier of ours any more: pages lie where the machine puts them when next first used. */
+void emulator_first_touch(const void *base, size_t bytes);
 /* Pages were given back to the kernel; they are still of their tier. */
 void emulator_discard(const void *base, size_t bytes);
 /* Move pages in use, at the emulated cost. How many, or -errno; -ENODEV without a machine. */
 int64_t emulator_move(const void *base, size_t bytes, enum hy_tier t);
 /* Tier that the machine has the page on (0 DRAM, 1 PM); -ENODEV without a machine. */
 int emulator_tier_of(const void *address);
+/* Of each page that the range touches, the tier (a byte), or EMULATOR_UNUSED; 0 or -errno, -ENODEV
+ * without a machine. Cheap, and no page is in use for it. */
+int emulator_range_tiers(const void *base, size_t bytes, uint8_t *ret);
+#define EMULATOR_UNUSED 0xff
+/* DRAM that no program of the machine uses now; UINT64_MAX: no limit, or no machine. */
+uint64_t emulator_dram_free(void);
 /* Capacity; 0: no limit, or no machine. */
 uint64_t emulator_bytes(enum hy_tier t);
 /* Its counts can be read through PAPI when that is opened after this. Not from malloc. */
@@ -28,6 +36,8 @@ uint64_t emulator_now_ns(void);
  * gets no further than that until the next such call: what a thread of ours (one that is ignored)
  * does after it has slept takes place at that time, however busy the computer is. */
 uint64_t emulator_sleep_ns(uint64_t ns, uint64_t real_ns);
+/* The same, but not beyond the moment when the word is no longer `was` (os_wake_word). */
+uint64_t emulator_sleep_word(uint64_t ns, uint64_t real_ns, const uint32_t *word, uint32_t was);
 /* No further such call is to come for now. */
 void emulator_let_go(void);
 /* The object that holds this address is none of the program's: what it copies and clears is

@@ -15,4 +15,9 @@ void env_each(const char *prefix,
               void (*fn)(const char *name, size_t name_len, const char *value, void *ctx),
               void *ctx);
 
+/* Was the parent process started with the same LD_PRELOAD and the same HYBRID_ variables? Then
+ * it had to tell what is wrong with them. Asked of /proc once, so only when there is something to
+ * tell. */
+bool env_parent_has_same(void);
+
 #endif

@@ -3,6 +3,7 @@
 #include "sys/filter.h"
 
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <linux/mempolicy.h>
 #include <linux/perf_event.h>
 #include <linux/userfaultfd.h>
@@ -40,8 +41,17 @@ bool os_try_filtered(unsigned n)
     case 3:
         (void)raw6(SYS_move_pages, 0, 0, NULL, NULL, NULL, MPOL_MF_MOVE);
         return true;
+    case 4: /* as os_table_leave and os_table_borrow */
+        (void)raw3(SYS_close_range, ~0u, 0, CLOSE_RANGE_UNSHARE);
+        return true;
+    case 5:
+        (void)raw2(SYS_pidfd_open, -1, 0);
+        return true;
+    case 6:
+        (void)raw3(SYS_pidfd_getfd, -1, 2, 0);
+        return true;
     default:
-        n -= 4;
+        n -= 7;
         if (n < HY_ARRAY_SIZE(requests))
             (void)raw3(SYS_ioctl, -1, requests[n], NULL);
         return n < HY_ARRAY_SIZE(requests);

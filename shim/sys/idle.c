@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sys/raw.h"
+#include "sys/thread.h"
 
 enum { PAGEMAP, FLAGS, BITMAP, FILES };
 
@@ -40,7 +41,7 @@ int os_idle_open(const char *root, struct os_idle *ret)
     } file[FILES] = {[PAGEMAP] = {"/proc/self/pagemap", O_RDONLY},
                      [FLAGS] = {"/proc/kpageflags", O_RDONLY},
                      [BITMAP] = {"/sys/kernel/mm/page_idle/bitmap", O_RDWR}};
-    struct os_idle t = {.fd = {-1, -1, -1}, .pid = os_pid()};
+    struct os_idle t = {.fd = {-1, -1, -1}, .pid = os_pid(), .apart = os_table_apart()};
     int r = 0;
     /* The bitmap first: whether the kernel has it is more telling than whether we may. */
     for (int i = FILES - 1; i >= 0 && r == 0; i--) {
@@ -63,8 +64,9 @@ int os_idle_open(const char *root, struct os_idle *ret)
 
 void os_idle_close(struct os_idle *t)
 {
+    bool here = t->apart == os_table_apart() && (t->pid == os_pid() || !t->apart);
     for (int i = 0; i < FILES; i++) {
-        if (same_file(t, i))
+        if (here && same_file(t, i))
             os_close(t->fd[i]);
         t->fd[i] = -1;
     }
@@ -72,8 +74,8 @@ void os_idle_close(struct os_idle *t)
 
 bool os_idle_alive(const struct os_idle *t)
 {
-    return t->pid == os_pid() && same_file(t, PAGEMAP) && same_file(t, FLAGS) &&
-           same_file(t, BITMAP);
+    return t->pid == os_pid() && t->apart == os_table_apart() && same_file(t, PAGEMAP) &&
+           same_file(t, FLAGS) && same_file(t, BITMAP);
 }
 
 /* What lies beyond the last frame reads as nothing. */

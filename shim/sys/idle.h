@@ -14,6 +14,7 @@
 struct os_idle {
     int fd[3]; /* pagemap, kpageflags, bitmap */
     int pid;
+    bool apart;              /* the numbers are of our threads' table */
     struct os_file_id is[3]; /* a program may close what it did not open */
 };
 

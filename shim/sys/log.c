@@ -11,6 +11,7 @@
 #include "base/guard.h"
 #include "sys/os.h"
 #include "sys/raw.h"
+#include "sys/thread.h"
 
 #define LINE_MAX_BYTES 512
 
@@ -19,6 +20,7 @@ static struct {
     bool closed; /* log_init ran and fd 2 was not open */
     dev_t dev;
     ino_t ino;
+    bool silent;
     int kept; /* a second descriptor of the user's stderr, 0 none */
     int level;
     unsigned warnings;
@@ -37,6 +39,11 @@ void log_init(void)
         __atomic_store_n(&log_state.closed, true, __ATOMIC_RELEASE);
     }
     errno = saved;
+}
+
+void log_silence(bool silent)
+{
+    __atomic_store_n(&log_state.silent, silent, __ATOMIC_RELEASE);
 }
 
 void log_set_verbose(int level)
@@ -71,9 +78,32 @@ void log_drop_stderr(void)
     errno = saved;
 }
 
+/* From a thread with a table of its own: the user's stderr as the program has it now. */
+static void log_text_apart(const char *text, size_t len)
+{
+    const int where[] = {STDERR_FILENO, log_state.kept};
+    for (unsigned i = 0; i < HY_ARRAY_SIZE(where); i++) {
+        int fd = i == 0 || where[i] > 0 ? os_table_borrow(where[i]) : -EBADF;
+        bool theirs = is_users_stderr(fd);
+        if (theirs)
+            (void)os_write_all(fd, text, len);
+        os_close(fd);
+        if (theirs)
+            return;
+    }
+}
+
 void log_text(const char *text, size_t len)
 {
+    if (__atomic_load_n(&log_state.silent, __ATOMIC_ACQUIRE))
+        return;
     int saved = errno;
+    if (os_table_apart()) {
+        if (len > 0)
+            log_text_apart(text, len);
+        errno = saved;
+        return;
+    }
     int fd = is_users_stderr(STDERR_FILENO)                      ? STDERR_FILENO
              : log_state.kept && is_users_stderr(log_state.kept) ? log_state.kept
                                                                  : -1;

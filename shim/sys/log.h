@@ -17,6 +17,8 @@ void log_init(void);
  * forked children: a daemon must not hold its parent's pipe open. */
 void log_keep_stderr(void);
 void log_drop_stderr(void);
+/* Nothing is written while a sandbox holds. Warnings are still kept. */
+void log_silence(bool silent);
 void log_set_verbose(int level); /* 0 warnings, 1 info, 2 debug */
 void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

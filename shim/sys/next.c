@@ -95,12 +95,36 @@ const struct alloc_ops *next_alloc(void)
     return &hy_next;
 }
 
-void next_trim(void)
+/* The libc's own family, where the next allocator is another one; that one's blocks are none of
+ * these. */
+static struct alloc_ops libc_family;
+
+static bool find_libc_family(void)
 {
-    int (*trim)(size_t) =
-        (int (*)(size_t))same_object("malloc_trim", dl_object_base((void *)hy_next.malloc));
-    if (trim)
-        (void)trim(0);
+    struct alloc_ops n = {
+        .malloc = (void *(*)(size_t))dl_next("__libc_malloc"),
+        .free = (void (*)(void *))dl_next("__libc_free"),
+        .calloc = (void *(*)(size_t, size_t))dl_next("__libc_calloc"),
+        .realloc = (void *(*)(void *, size_t))dl_next("__libc_realloc"),
+        .memalign = (void *(*)(size_t, size_t))dl_next("__libc_memalign"),
+        .usable_size = no_usable_size,
+    };
+    if (!n.malloc || !n.free || !n.calloc || !n.realloc || !n.memalign)
+        return false; /* no glibc */
+    libc_family = n;
+    return dl_object_base((void *)n.malloc) != dl_object_base((void *)next_alloc()->malloc);
+}
+
+const struct alloc_ops *next_libc(void)
+{
+    enum { UNKNOWN, NONE, OTHER };
+    static uint8_t known;
+    uint8_t k = __atomic_load_n(&known, __ATOMIC_ACQUIRE);
+    if (HY_UNLIKELY(k == UNKNOWN)) {
+        k = find_libc_family() ? OTHER : NONE;
+        __atomic_store_n(&known, k, __ATOMIC_RELEASE);
+    }
+    return k == OTHER ? &libc_family : NULL;
 }
 
 const struct map_ops *next_map(void)

@@ -30,9 +30,8 @@ const struct alloc_ops *next_alloc(void);
 /* The same, for code that runs only after the constructor: no test, no call. */
 extern struct alloc_ops hy_next;
 
-/* Ask the next allocator to give free memory back, if it can (glibc's malloc_trim).
- * Takes its locks: not from malloc. */
-void next_trim(void);
+/* The libc's own allocator (__libc_malloc and its kin), if the next one is another; else NULL. */
+const struct alloc_ops *next_libc(void);
 
 /* The mapping calls behind our hooks. */
 struct map_ops {

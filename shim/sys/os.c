@@ -30,25 +30,25 @@
 #define QUIET_SIGNALS (SIGBIT(SIGPIPE) | SIGBIT(SIGXFSZ) | SIGBIT(SIGTTOU))
 _Static_assert(sizeof(unsigned long) == 8, "one word holds the kernel's signal set");
 
+/* What is pending is asked only where the program blocks such a signal itself: elsewhere none
+ * can be. Filters of sandboxes often know no rt_sigpending. */
 void raw_quiet_begin(struct raw_quiet *q)
 {
     unsigned long block = QUIET_SIGNALS;
     q->pending_before = 0;
     raw4(SYS_rt_sigprocmask, SIG_BLOCK, &block, &q->old_mask, sizeof(block));
-    raw2(SYS_rt_sigpending, &q->pending_before, sizeof(block));
+    if (q->old_mask & QUIET_SIGNALS)
+        raw2(SYS_rt_sigpending, &q->pending_before, sizeof(block));
 }
 
-void raw_quiet_end(const struct raw_quiet *q)
+/* `failed`: the call between returned an error, as one that raises these three does. */
+void raw_quiet_end(const struct raw_quiet *q, bool failed)
 {
-    unsigned long pending = 0;
-    raw2(SYS_rt_sigpending, &pending, sizeof(pending));
-    unsigned long ours = pending & ~q->pending_before & QUIET_SIGNALS;
-    if (ours != 0) {
-        /* These three are raised at the calling thread: take them back. */
-        struct timespec zero = {0, 0};
-        while (raw4(SYS_rt_sigtimedwait, &ours, NULL, &zero, sizeof(ours)) > 0)
-            ;
-    }
+    unsigned long ours = failed ? QUIET_SIGNALS & ~q->pending_before : 0;
+    struct timespec zero = {0, 0};
+    /* They are raised at the calling thread: take them back. */
+    while (ours && raw4(SYS_rt_sigtimedwait, &ours, NULL, &zero, sizeof(ours)) > 0)
+        ;
     raw4(SYS_rt_sigprocmask, SIG_SETMASK, &q->old_mask, NULL, sizeof(q->old_mask));
 }
 
@@ -159,6 +159,26 @@ bool os_has_foreign_mempolicy(void)
     return raw5(SYS_get_mempolicy, &mode, NULL, 0, NULL, 0) == 0 && mode != MPOL_DEFAULT;
 }
 
+int os_memory_nodes(uint64_t *ret_mask)
+{
+    unsigned long nodes[16] = {0}; /* the kernel refuses fewer bits than it has nodes */
+    long r = raw5(SYS_get_mempolicy, NULL, nodes, sizeof(nodes) * 8, NULL, MPOL_F_MEMS_ALLOWED);
+    if (r == 0)
+        *ret_mask = nodes[0];
+    return (int)r;
+}
+
+bool os_locks_future(void)
+{
+    unsigned char here = 0;
+    void *page;
+    if (os_map_anon(HY_PAGE, &page))
+        return false;
+    long r = raw3(SYS_mincore, page, HY_PAGE, &here);
+    os_unmap(page, HY_PAGE);
+    return r == 0 && (here & 1);
+}
+
 uint64_t os_address_limit(void)
 {
     struct rlimit l;
@@ -175,6 +195,11 @@ bool os_could_map(size_t bytes, bool written)
         return false;
     os_unmap(at, bytes);
     return true;
+}
+
+int os_map_nothing(size_t bytes, void **ret)
+{
+    return map(bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0, NULL, ret);
 }
 
 bool os_overcommit_is_strict(void)
@@ -245,7 +270,7 @@ static int set_size(int fd, uint64_t bytes)
     struct raw_quiet q;
     raw_quiet_begin(&q); /* over RLIMIT_FSIZE: EFBIG and SIGXFSZ */
     int r = (int)raw2(SYS_ftruncate, fd, bytes);
-    raw_quiet_end(&q);
+    raw_quiet_end(&q, r < 0);
     return r;
 }
 
@@ -257,7 +282,7 @@ static int do_fallocate(int fd, int mode, uint64_t offset, uint64_t bytes)
     do
         r = raw4(SYS_fallocate, fd, mode, offset, bytes);
     while (r == -EINTR);
-    raw_quiet_end(&q);
+    raw_quiet_end(&q, r < 0);
     return (int)r;
 }
 
@@ -387,7 +412,7 @@ int os_write_all(int fd, const void *buf, size_t len)
         p += r;
         len -= (size_t)r;
     }
-    raw_quiet_end(&q);
+    raw_quiet_end(&q, r < 0);
     return r < 0 ? (int)r : 0;
 }
 
@@ -400,8 +425,8 @@ static int temp_name(const char *path, char *buf, size_t cap)
     return n < 0 || (size_t)n >= cap ? -ENAMETOOLONG : 0;
 }
 
-/* Create a file by such a name; a left-over of a dead process with our pid is skipped. */
-static int create_temp(const char *path, int flags, unsigned mode, char *name, size_t cap)
+/* A left-over of a dead process with our pid is skipped. */
+int raw_create_temp(const char *path, int flags, unsigned mode, char *name, size_t cap)
 {
     int fd = -EEXIST;
     for (int i = 0; i < 100 && fd == -EEXIST; i++) {
@@ -413,31 +438,9 @@ static int create_temp(const char *path, int flags, unsigned mode, char *name, s
     return fd;
 }
 
-static void remove_name(const char *name)
+void raw_remove(const char *name)
 {
     (void)raw3(SYS_unlinkat, AT_FDCWD, name, 0);
-}
-
-int os_write_file_atomic(const char *path, const void *buf, size_t len)
-{
-    char tmp[PATH_CAP];
-    if (os_is_special_file(
-            path)) { /* /dev/null, a FIFO, /dev/stderr: never replace these by a file */
-        int fd = raw_open(path, O_WRONLY | O_NONBLOCK, 0);
-        int r = fd < 0 ? fd : os_write_all(fd, buf, len);
-        os_close(fd);
-        return r;
-    }
-    int fd = create_temp(path, O_WRONLY, 0644, tmp, sizeof(tmp));
-    if (fd < 0)
-        return fd;
-    int r = os_write_all(fd, buf, len);
-    os_close(fd);
-    if (r == 0)
-        r = (int)raw5(SYS_renameat2, AT_FDCWD, tmp, AT_FDCWD, path, 0);
-    if (r != 0)
-        remove_name(tmp);
-    return r;
 }
 
 int os_temp_file(const char *dir, uint64_t bytes, int *ret_fd)
@@ -448,9 +451,9 @@ int os_temp_file(const char *dir, uint64_t bytes, int *ret_fd)
         int n = snprintf(base, sizeof(base), "%s/.libhybrid", dir);
         if (n < 0 || (size_t)n >= sizeof(base))
             return -ENAMETOOLONG;
-        fd = create_temp(base, O_RDWR, 0600, name, sizeof(name));
+        fd = raw_create_temp(base, O_RDWR, 0600, name, sizeof(name));
         if (fd >= 0)
-            remove_name(name);
+            raw_remove(name);
     }
     if (fd < 0)
         return fd;
@@ -463,83 +466,108 @@ int os_temp_file(const char *dir, uint64_t bytes, int *ret_fd)
     return 0;
 }
 
-/* A new file of zeros, complete before it gets its name: a process killed here
- * leaves nothing, or at worst (no O_TMPFILE) a stray temporary. -EEXIST when
- * somebody else was first. */
-static int create_shared(const char *path, size_t bytes, unsigned mode, int *ret_fd)
+/* Give the file behind `fd`, which has no name, this one. Without /proc -ENOENT. */
+static int link_named(int fd, const char *path)
 {
-    char name[PATH_CAP], dir[PATH_CAP];
+    char name[32];
+    snprintf(name, sizeof(name), "/proc/thread-self/fd/%d", fd);
+    return (int)raw5(SYS_linkat, AT_FDCWD, name, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
+}
+
+/* Size, mode and blocks of a new shared file: blocks now, -ENOSPC now. */
+static int furnish(int fd, size_t bytes)
+{
+    int r = (int)raw2(SYS_fchmod, fd, 0600); /* whatever the umask is */
+    if (r == 0)
+        r = set_size(fd, bytes);
+    if (r == 0)
+        r = os_file_allocate(fd, 0, bytes);
+    return r == -EOPNOTSUPP ? 0 : r;
+}
+
+static int create_by_temp(const char *path, size_t bytes, int *ret_fd)
+{
+    char name[PATH_CAP];
+    int fd = raw_create_temp(path, O_RDWR, 0600, name, sizeof(name));
+    if (fd < 0)
+        return fd;
+    int r = furnish(fd, bytes);
+    if (r == 0)
+        r = (int)raw5(SYS_linkat, AT_FDCWD, name, AT_FDCWD, path, 0);
+    raw_remove(name);
+    if (r != 0)
+        os_close(fd);
+    else
+        *ret_fd = fd;
+    return r;
+}
+
+/* A new file of zeros, complete before it gets its name: a process killed here
+ * leaves nothing, or at worst (no O_TMPFILE, no /proc) a stray temporary. -EEXIST
+ * when somebody else was first. */
+static int create_shared(const char *path, size_t bytes, int *ret_fd)
+{
+    char dir[PATH_CAP];
     const char *slash = strrchr(path, '/');
     size_t n = slash == NULL ? 0 : HY_MAX((size_t)(slash - path), (size_t)1);
     if (n >= sizeof(dir))
         return -ENAMETOOLONG;
     memcpy(dir, slash == NULL ? "." : path, HY_MAX(n, (size_t)1));
     dir[HY_MAX(n, (size_t)1)] = '\0';
-    bool named = false;
-    int fd = raw_open(dir, O_TMPFILE | O_RDWR, mode);
-    if (fd == -EOPNOTSUPP || fd == -EISDIR || fd == -EINVAL) {
-        named = true;
-        fd = create_temp(path, O_RDWR, mode, name, sizeof(name));
-    }
+    int fd = raw_open(dir, O_TMPFILE | O_RDWR, 0600);
+    if (fd == -EOPNOTSUPP || fd == -EISDIR || fd == -EINVAL)
+        return create_by_temp(path, bytes, ret_fd);
     if (fd < 0)
         return fd;
-    int r = (int)raw2(SYS_fchmod, fd, mode); /* the umask may have taken the group's bits */
+    int r = furnish(fd, bytes);
     if (r == 0)
-        r = set_size(fd, bytes);
-    if (r == 0) /* blocks now, -ENOSPC now: later it would be SIGBUS */
-        r = os_file_allocate(fd, 0, bytes);
-    if (r == -EOPNOTSUPP)
-        r = 0;
-    if (r == 0 && !named) {
-        snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-        r = (int)raw5(SYS_linkat, AT_FDCWD, name, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
-    } else if (r == 0) {
-        r = (int)raw5(SYS_linkat, AT_FDCWD, name, AT_FDCWD, path, 0);
+        r = link_named(fd, path);
+    if (r == 0) {
+        *ret_fd = fd;
+        return 0;
     }
-    if (named)
-        remove_name(name);
-    if (r != 0) {
-        os_close(fd);
-        return r;
-    }
-    *ret_fd = fd;
-    return 0;
+    os_close(fd);
+    return r == -ENOENT ? create_by_temp(path, bytes, ret_fd) : r;
 }
 
-/* May this existing file be trusted to be ours? */
-static int check_shared(int fd, size_t bytes, unsigned mode)
+/* May this existing file be trusted? What root made is as the administrator wants it; what
+ * this user made, unless a group of others may write to it. */
+static int check_shared(int fd, size_t bytes, bool writing)
 {
     struct stat st;
     int r = fd_stat(fd, &st);
     if (r != 0)
         return r;
-    if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != bytes)
+    if (!S_ISREG(st.st_mode))
         return -EPROTO;
-    unsigned allowed = mode == 0 ? 0660 : mode; /* a reader takes it as its owner made it */
-    bool group_shared = (allowed & 0060) == 0060 && (st.st_mode & 0060) == 0060;
-    if (st.st_uid != os_uid() && !group_shared)
+    if ((st.st_uid != 0 && (st.st_uid != os_uid() || (st.st_mode & S_IWGRP))) ||
+        (st.st_mode & S_IWOTH))
         return -EPERM;
-    /* Others than those that were asked for could write or truncate it. */
-    if ((st.st_mode & 0022 & ~allowed) != 0)
-        return -EPERM;
-    if ((uint64_t)st.st_blocks * 512 < bytes && mode != 0)
+    /* One for a group can be made without a tool that knows our size. */
+    if (st.st_size == 0 && st.st_uid == 0 && (st.st_mode & S_IWGRP)) {
+        r = writing ? set_size(fd, bytes) : -ENOENT;
+        st.st_size = (off_t)bytes;
+        st.st_blocks = 0;
+    }
+    if (r != 0)
+        return r;
+    if ((uint64_t)st.st_size != bytes)
+        return -EPROTO;
+    if ((uint64_t)st.st_blocks * 512 < bytes && writing)
         r = os_file_allocate(fd, 0, bytes);
     return r == -EOPNOTSUPP ? 0 : r;
 }
 
-int os_map_shared_file(const char *path, size_t bytes, unsigned mode, void **ret_base,
-                       bool *ret_created)
+int os_open_shared_file(const char *path, size_t bytes, bool writing, int *ret_fd)
 {
     bool created = false;
-    void *base;
     int fd = -EAGAIN, r = 0;
-    int how = mode == 0 ? O_RDONLY : O_RDWR;
     /* Two rounds settle any race but one with somebody who keeps unlinking it. */
     for (int round = 0; round < 8; round++) {
-        fd = raw_open(path, how | O_NOFOLLOW | O_NONBLOCK, 0);
-        if (fd != -ENOENT || mode == 0)
+        fd = raw_open(path, (writing ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK, 0);
+        if (fd != -ENOENT || !writing)
             break;
-        r = create_shared(path, bytes, mode, &fd);
+        r = create_shared(path, bytes, &fd);
         created = r == 0;
         if (r != -EEXIST)
             break;
@@ -552,14 +580,10 @@ int os_map_shared_file(const char *path, size_t bytes, unsigned mode, void **ret
     if (fd < 0)
         return fd;
     if (!created)
-        r = check_shared(fd, bytes, mode);
-    if (r == 0)
-        r = map(bytes, mode == 0 ? PROT_READ : PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0, NULL,
-                &base);
-    os_close(fd);
+        r = check_shared(fd, bytes, writing);
     if (r != 0)
-        return r;
-    *ret_base = base;
-    *ret_created = created;
-    return 0;
+        os_close(fd);
+    else
+        *ret_fd = raw_keep(fd);
+    return r;
 }

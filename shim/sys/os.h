@@ -48,10 +48,16 @@ int os_resident_pages(const void *base, size_t bytes, size_t *ret_pages);
 int os_prefer_nodes(void *base, size_t bytes, uint64_t mask);
 /* Is a NUMA policy in force in this thread that somebody else chose? */
 bool os_has_foreign_mempolicy(void);
+/* The nodes that this process may have memory from, in one system call; -errno: refused. */
+int os_memory_nodes(uint64_t *ret_mask);
+/* Is every new mapping in memory at once (mlockall)? By trying it. */
+bool os_locks_future(void);
 /* RLIMIT_AS in bytes, UINT64_MAX when unlimited. */
 uint64_t os_address_limit(void);
 /* Whether so much could be mapped now, by trying it: address space, or memory to be written. */
 bool os_could_map(size_t bytes, bool written);
+/* Addresses without memory behind them. 0 or -errno. */
+int os_map_nothing(size_t bytes, void **ret);
 /* Does the kernel refuse memory that it could not provide (vm.overcommit_memory 2)? */
 bool os_overcommit_is_strict(void);
 /* Resident set of this process in bytes, 0 if /proc does not tell. */
@@ -76,24 +82,36 @@ int os_map_trusted_file(const char *path, size_t max_bytes, const void **ret_bas
 /* Write all bytes to fd (restarts on EINTR, waits at most 1 s for a full
  * non-blocking one). Raises no SIGPIPE or SIGXFSZ. */
 int os_write_all(int fd, const void *buf, size_t len);
-/* Write a file atomically: temporary beside it, rename. Mode 0644 & ~umask.
- * What exists and is not a regular file (/dev/null, a FIFO) is written to. */
+/* Write a file that the user named, atomically: temporary beside it, rename. Mode 0644 & ~umask.
+ * FIFOs, terminals, /dev/null and what standard streams lead to are written to as they are.
+ * -ELOOP a symbolic link, -ENODEV another device, -EISDIR. */
 int os_write_file_atomic(const char *path, const void *buf, size_t len);
-/* Would that fail for want of a folder, or of a right in it? 0 or -errno. */
+/* Would that fail for what is there, for want of a folder, or of a right in it? 0 or -errno. */
 int os_may_write_file(const char *path);
-/* Does it exist and is no regular file? */
+/* Is it one that is written to as it is? */
 bool os_is_special_file(const char *path);
+/* What such an error means, for messages. */
+const char *os_output_problem(int e);
 /* The name as it is from anywhere: programs change their directory. -ENOENT: it has none. */
 int os_absolute_path(const char *path, char *buf, size_t cap);
 /* An unlinked file of `bytes` (sparse) in `dir`, CLOEXEC. */
 int os_temp_file(const char *dir, uint64_t bytes, int *ret_fd);
-/* Open or create (with exactly `mode`) and map a shared file of exactly `bytes`;
- * `ret_created` says that it was new and is all zero. mode 0: it must exist
- * (-ENOENT) and is mapped read-only. A file of another size or not regular
- * (symbolic links included): -EPROTO; of another user (unless mode and file are
- * group-shared) or writable for others than `mode` says: -EPERM. */
-int os_map_shared_file(const char *path, size_t bytes, unsigned mode, void **ret_base,
-                       bool *ret_created);
+/* Open a file of exactly `bytes` that processes share, or create it (mode 0600, all zero);
+ * not `writing`: it must exist (-ENOENT). Another size, or not regular (symbolic links
+ * included): -EPROTO. Trusted are files of root that others cannot write to, and of this user
+ * that neither group nor others can: else -EPERM. An empty one that root made writable for a
+ * group gets its size. The descriptor has a high number. */
+int os_open_shared_file(const char *path, size_t bytes, bool writing, int *ret_fd);
+/* A part of an open file, whole or not at all: -ENODATA when the file ends before. Whatever
+ * others do with the file, these raise no signal. */
+int os_read_at(int fd, uint64_t offset, void *buf, size_t bytes);
+int os_write_at(int fd, uint64_t offset, const void *buf, size_t bytes);
+/* Bytes of an open file as locks (they need not exist): held by the open file, until it is
+ * closed everywhere or its processes die, whoever asks. -EAGAIN: somebody else holds one. */
+int os_lock_bytes(int fd, uint64_t offset, uint64_t bytes);
+int os_unlock_bytes(int fd, uint64_t offset, uint64_t bytes);
+/* Does another open file hold it? 1, 0 or -errno. */
+int os_byte_is_locked(int fd, uint64_t offset);
 bool os_file_exists(const char *path);
 void os_close(int fd);
 /* Which file a descriptor is, to notice that the program closed it. */
@@ -116,21 +134,37 @@ struct os_proc_id {
     uint64_t stack_start; /* /proc/PID/stat field 28 */
 };
 int os_proc_self(struct os_proc_id *ret);
+/* Which PID namespace this process is in: a number, 0 when the kernel does not tell. */
+uint64_t os_pid_namespace(void);
+/* Is there a process of this number? True also for a zombie. */
+bool os_pid_exists(int32_t pid);
 /* -ESRCH when there is no such process (or a zombie). */
 int os_proc_id(int32_t pid, struct os_proc_id *ret);
 /* Alive, and the same image as recorded (0 fields are not compared). */
 bool os_proc_alive(const struct os_proc_id *id);
 /* Path of the running program; 0 or -errno. */
 int os_exe_path(char *buf, size_t cap);
+/* The same by the name that it was started by, where that is a link to it. For people. */
+int os_program_path(char *buf, size_t cap);
 uint64_t os_now_ns(void); /* CLOCK_MONOTONIC */
 uint32_t os_uid(void);
 int os_gettid(void);
 int os_pid(void);
+int os_parent_pid(void);
 /* Lock a mutex, but wait for it no longer than so. */
 bool os_lock_within(pthread_mutex_t *m, uint64_t ns);
+/* No handler of the program runs in this thread in between. */
+void os_hold_signals(unsigned long *ret_before);
+void os_let_signals(unsigned long before);
 void os_sleep_ns(uint64_t ns); /* whole time, signals or not */
-int os_cpu_count(void);        /* configured CPUs, >= 1 */
+/* Sleep while the word is still `was`, at most so long (futex); and wake all that do. */
+void os_wait_word(const uint32_t *word, uint32_t was, uint64_t ns);
+void os_wake_word(const uint32_t *word);
+int os_cpu_count(void); /* configured CPUs, >= 1 */
 bool os_single_threaded(void);
+/* This thread is the one that runs main, or that a forked child began with. */
+void os_note_main(void);
+int os_noted_pid(void); /* this process's at that time; in a forked child before: the parent's */
 bool os_main_ended(void);       /* the main thread has left by pthread_exit */
 unsigned os_thread_count(void); /* of this process, ours included; 0 unknown */
 /* "ENOSPC" for -ENOSPC or ENOSPC; never NULL. */

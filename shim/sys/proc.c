@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * What /proc tells of processes, and the clock. */
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/single_threaded.h>
+#include <sys/stat.h>
 #include <sys/sysinfo.h>
 #include <sys/auxv.h>
 #include <time.h>
@@ -125,10 +129,51 @@ int os_proc_self(struct os_proc_id *ret)
     return 0;
 }
 
+uint64_t os_pid_namespace(void)
+{
+    struct stat st;
+    int saved = errno;
+    bool told = stat("/proc/self/ns/pid", &st) == 0;
+    errno = saved;
+    return told ? (uint64_t)st.st_ino : 0;
+}
+
+bool os_pid_exists(int32_t pid)
+{
+    return pid > 0 && raw2(SYS_kill, pid, 0) != -ESRCH;
+}
+
+static struct {
+    pthread_t thread;
+    int pid;
+} main_thread;
+
+void os_note_main(void)
+{
+    main_thread.thread = pthread_self();
+    main_thread.pid = (int)raw0(SYS_getpid);
+}
+
+int os_noted_pid(void)
+{
+    return main_thread.pid;
+}
+
+/* Without /proc, and without a call that a filter may forbid: the kernel clears the number that
+ * the C library keeps of a thread when that ends, and this function looks at it. The main thread's
+ * record stays. */
+static bool main_is_cleared(void)
+{
+    clockid_t unused;
+    return main_thread.pid == (int)raw0(SYS_getpid) &&
+           pthread_getcpuclockid(main_thread.thread, &unused) == ESRCH;
+}
+
 bool os_main_ended(void)
 {
     struct stat_line s;
-    return proc_stat("/proc/self/stat", &s) == 0 && s.state == 'Z';
+    int r = proc_stat("/proc/self/stat", &s);
+    return r == 0 ? s.state == 'Z' : r == -ENOENT && main_is_cleared();
 }
 
 unsigned os_thread_count(void)
@@ -188,6 +233,36 @@ int os_exe_path(char *buf, size_t cap)
     return 0;
 }
 
+static bool same_program(const char *path)
+{
+    struct stat a, b;
+    int saved = errno;
+    bool same = stat(path, &a) == 0 && stat("/proc/self/exe", &b) == 0 && a.st_dev == b.st_dev &&
+                a.st_ino == b.st_ino;
+    errno = saved;
+    return same;
+}
+
+int os_program_path(char *buf, size_t cap)
+{
+    char beside[4096];
+    const char *as = (const char *)(uintptr_t)getauxval(AT_EXECFN);
+    int r = os_exe_path(buf, cap);
+    if (r != 0 || as == NULL)
+        return r;
+    /* The program may have another directory by now, so the name is looked for beside its file. */
+    const char *base = strrchr(as, '/') ? strrchr(as, '/') + 1 : as, *slash = strrchr(buf, '/');
+    if (as[0] != '/' && slash) {
+        if ((size_t)snprintf(beside, sizeof(beside), "%.*s/%s", (int)(slash - buf), buf, base) >=
+            sizeof(beside))
+            return 0;
+        as = beside;
+    }
+    if (strlen(as) < cap && same_program(as))
+        memcpy(buf, as, strlen(as) + 1);
+    return 0;
+}
+
 uint64_t os_now_ns(void)
 {
     struct timespec ts;
@@ -222,6 +297,11 @@ const char *os_error_name(int e)
     return name ? name : "unknown error";
 }
 
+int os_parent_pid(void)
+{
+    return (int)raw0(SYS_getppid);
+}
+
 int os_pid(void)
 {
     return (int)raw0(SYS_getpid);
@@ -230,11 +310,22 @@ int os_pid(void)
 bool os_lock_within(pthread_mutex_t *m, uint64_t ns)
 {
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until); /* the other one may be set */
     ns += (uint64_t)until.tv_nsec;
     until.tv_sec += (time_t)(ns / 1000000000);
     until.tv_nsec = (long)(ns % 1000000000);
-    return pthread_mutex_timedlock(m, &until) == 0;
+    return pthread_mutex_clocklock(m, CLOCK_MONOTONIC, &until) == 0;
+}
+
+void os_hold_signals(unsigned long *ret_before)
+{
+    unsigned long all = ~0ul;
+    (void)raw4(SYS_rt_sigprocmask, SIG_BLOCK, &all, ret_before, sizeof(all));
+}
+
+void os_let_signals(unsigned long before)
+{
+    (void)raw4(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
 }
 
 void os_sleep_ns(uint64_t ns)
@@ -243,4 +334,15 @@ void os_sleep_ns(uint64_t ns)
     /* clock_nanosleep of libc is a cancellation point. */
     while (raw4(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &ts, &ts) == -EINTR)
         ;
+}
+
+void os_wait_word(const uint32_t *word, uint32_t was, uint64_t ns)
+{
+    struct timespec ts = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+    (void)raw4(SYS_futex, word, FUTEX_WAIT_PRIVATE, was, &ts);
+}
+
+void os_wake_word(const uint32_t *word)
+{
+    (void)raw3(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX);
 }

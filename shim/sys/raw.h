@@ -6,10 +6,13 @@
 #define HYBRID_SYS_RAW_H
 
 #include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Result, or -errno; the caller's errno is left alone. */
+/* Result, or -errno; the caller's errno is left alone. syscall() is a hook of ours, which passes
+ * them on: so one that somebody preloads before or behind us is asked as well. */
 static inline long raw_call(long nr, long a, long b, long c, long d, long e, long f)
 {
     int saved = errno;
@@ -39,11 +42,14 @@ int raw_open(const char *path, int flags, unsigned mode);
 /* For a descriptor that stays open: the same on a high number, if there is one. The low ones
  * are the program's, which may count on them. */
 int raw_keep(int fd);
+/* Create a file beside `path`, by a name that no other process or thread uses. */
+int raw_create_temp(const char *path, int flags, unsigned mode, char *name, size_t cap);
+void raw_remove(const char *name);
 /* SIGPIPE, SIGXFSZ and SIGTTOU raised by calls of ours must not reach the program. */
 struct raw_quiet {
     unsigned long old_mask, pending_before;
 };
 void raw_quiet_begin(struct raw_quiet *q);
-void raw_quiet_end(const struct raw_quiet *q);
+void raw_quiet_end(const struct raw_quiet *q, bool failed);
 
 #endif

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "sys/raw.h"
+#include "sys/thread.h"
 
 /* The ABI of kernels newer than the headers of the oldest supported distribution. */
 #ifndef UFFD_USER_MODE_ONLY
@@ -41,6 +42,12 @@ _Static_assert(_IOC_SIZE(OS_PAGEMAP_SCAN) == sizeof(struct scan), "the kernel lo
 static bool ours(const struct os_track *t)
 {
     return t->pid == os_pid();
+}
+
+/* Do its numbers mean anything here? */
+static bool table_is_its(const struct os_track *t)
+{
+    return t->apart == os_table_apart();
 }
 
 static bool same_file(int fd, const struct os_file_id *id)
@@ -119,7 +126,8 @@ static int open_soft_dirty(struct os_track *t)
 
 int os_track_open(enum os_track_kind kind, struct os_track *ret)
 {
-    struct os_track t = {.kind = kind, .pagemap = -1, .other = -1, .pid = os_pid()};
+    struct os_track t = {
+        .kind = kind, .pagemap = -1, .other = -1, .pid = os_pid(), .apart = os_table_apart()};
     t.pagemap = raw_open("/proc/self/pagemap", O_RDONLY, 0);
     if (t.pagemap >= 0)
         t.pagemap = raw_keep(t.pagemap);
@@ -138,9 +146,10 @@ int os_track_open(enum os_track_kind kind, struct os_track *ret)
 
 void os_track_close(struct os_track *t)
 {
-    if (same_file(t->pagemap, &t->pagemap_is))
+    bool here = table_is_its(t) && (ours(t) || !t->apart); /* a child has none of our table */
+    if (here && same_file(t->pagemap, &t->pagemap_is))
         os_close(t->pagemap);
-    if (same_file(t->other, &t->other_is))
+    if (here && same_file(t->other, &t->other_is))
         os_close(t->other);
     t->pagemap = t->other = -1;
 }
@@ -153,6 +162,8 @@ int os_track_add(struct os_track *t, void *base, size_t bytes)
                                   .mode = UFFDIO_REGISTER_MODE_WP};
     if (!ours(t))
         return -ESRCH;
+    if (t->kind == OS_TRACK_SCAN && !same_file(t->other, &t->other_is))
+        return -EBADF; /* never to a file of the program */
     return t->kind == OS_TRACK_SCAN ? (int)raw3(SYS_ioctl, t->other, UFFDIO_REGISTER, &reg) : 0;
 }
 
@@ -161,6 +172,10 @@ int os_track_remove(struct os_track *t, void *base, size_t bytes)
     struct uffdio_range range = {.start = (uintptr_t)base, .len = bytes};
     if (!ours(t))
         return -ESRCH;
+    if (!table_is_its(t))
+        return -EXDEV;
+    if (t->kind == OS_TRACK_SCAN && !same_file(t->other, &t->other_is))
+        return -EBADF;
     return t->kind == OS_TRACK_SCAN ? (int)raw3(SYS_ioctl, t->other, UFFDIO_UNREGISTER, &range) : 0;
 }
 
@@ -245,6 +260,8 @@ int os_track_look(struct os_track *t, const void *base, size_t bytes, bool rearm
         return -ESRCH;
     if (bytes > LOOK_PAGES * HY_PAGE)
         return -EINVAL;
+    if (!same_file(t->pagemap, &t->pagemap_is))
+        return -EBADF;
     if (t->kind == OS_TRACK_SCAN)
         return look_scan(t, (uintptr_t)base, bytes, rearm, runs, cap);
     return look_soft_dirty(t, (uintptr_t)base, bytes, runs, cap);
@@ -263,7 +280,8 @@ int os_track_clear(struct os_track *t)
 
 bool os_track_alive(const struct os_track *t)
 {
-    return ours(t) && same_file(t->pagemap, &t->pagemap_is) && same_file(t->other, &t->other_is);
+    return ours(t) && table_is_its(t) && same_file(t->pagemap, &t->pagemap_is) &&
+           same_file(t->other, &t->other_is);
 }
 
 int os_pages_present(const void *base, size_t pages, uint8_t *ret)

@@ -26,6 +26,7 @@ struct os_track {
     enum os_track_kind kind;
     int pagemap, other;                     /* other: userfaultfd, or clear_refs */
     int pid;                                /* of the process that it is about */
+    bool apart;                             /* the numbers are of our threads' table */
     struct os_file_id pagemap_is, other_is; /* a program may close what it did not open */
 };
 
@@ -37,6 +38,7 @@ void os_track_close(struct os_track *t);
 /* Whole mappings only: the kernel splits a mapping where tracking begins, and mremap across
  * such a border fails. -EBUSY: somebody else's userfaultfd is there. */
 int os_track_add(struct os_track *t, void *base, size_t bytes);
+/* -EXDEV: this thread does not have its descriptors. */
 int os_track_remove(struct os_track *t, void *base, size_t bytes);
 
 /* After a call of the program's that failed with EBUSY: did it want a range for a userfaultfd of

@@ -22,6 +22,9 @@ int os_seccomp(void);
 int os_seccomp_filters(void);
 /* These, as many, are known not to kill: 0 by os_seccomp while there are no others. */
 void os_seccomp_trust(unsigned filters);
+/* Is no filter in force here, or only such as are trusted? Without a descriptor, which os_seccomp
+ * needs; how many they are is not looked at. */
+bool os_filters_harmless(void);
 /* Does the kernel offer the processor's counters? 1, 0, or -errno: /sys does not tell. */
 int os_has_pmu(void);
 /* General counters that the processor has for a thread; 0: it does not tell. */

@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct predictor p = predictor_of(size > 0 ? data[0] % 20 : 8);
     heat_map_init(&map, &p);
-    history_init(&history, records, PAGES, size & 1 ? HY_PM : HY_DRAM, &map);
+    history_init(&history, records, NULL, PAGES, size & 1 ? HY_PM : HY_DRAM, &map);
     for (size_t at = 1; at + 4 <= size && at < 2000; at += 4) {
         const uint8_t *op = data + at;
         uint32_t first = (op[1] << 3 | op[2] >> 5) & 2047, pages = (op[2] & 31u) << 5 | op[3];

@@ -122,6 +122,9 @@ def strict(ctx):
             got = ctx.run(SHELL, env={'HYBRID_' + name: value, 'HYBRID_STRICT': '1'}, record=None, label='sh')
             if got.status != STRICT_STATUS or got.out or not lines_of(got.err):
                 ctx.faults.append(f'HYBRID_{name}={short(value)}, strict: status {got.status}, stdout {got.out!r}, {lines_of(got.err)}')
+    got = ctx.run(SHELL, env={'HYBRID_DRAMM': '1G', 'HYBRID_STRICT': '1'}, record=None, label='sh')
+    if got.status != STRICT_STATUS or got.out or b'did you mean HYBRID_DRAM?' not in got.err:
+        ctx.faults.append(f'a name that is not known, strict: status {got.status}, stdout {got.out!r}, {lines_of(got.err)}')
     for env in ({}, {'HYBRID_POLICY': 'pm'}, {'HYBRID_PM': 'emulated', 'HYBRID_START': '0'}, {'HYBRID_POLICY': 'off'}):
         got = ctx.run(SHELL, env=dict(env, HYBRID_STRICT='1'), record=None, label='sh')
         if got.status != 3:
@@ -303,6 +306,43 @@ def foreign_registry(ctx):
     try_it(ctx, registry_env(roots), "root's, seen by nobody", argv=grow, names='registry|REGISTRY', preexec_fn=nobody)
     try_it(ctx, registry_env(open_), "root's, open to all, seen by nobody", argv=grow, names='registry|REGISTRY', preexec_fn=nobody)
     try_it(ctx, registry_env(ctx.path('new')), 'a folder that nobody may write', argv=grow, names='registry|REGISTRY', preexec_fn=nobody)
+    group_registry(ctx, grow)
+
+
+def as_user(uid, group):
+    def become():
+        os.setgroups([group])
+        os.setgid(uid)
+        os.setuid(uid)
+    return become
+
+
+def group_registry(ctx, grow):
+    """docs/libhybrid.7, Sharing among users: two users of a group meet in a file that root made."""
+    path, own, group = ctx.path('of-group'), ctx.path('of-user'), 47110
+    for f, uid in ((path, 0), (own, 47111)):
+        with open(f, 'wb'):
+            pass
+        os.chown(f, uid, group)
+        os.chmod(f, 0o660)
+    for uid in (47111, 47112):
+        try_it(ctx, registry_env(path), f'a group registry, user {uid}', argv=grow, want=0, preexec_fn=as_user(uid, group))
+    # Nobody accepts one that a user made for a group: not root, not the group, not the user.
+    for uid in (0, 47111, 47112):
+        try_it(ctx, registry_env(own), f"a user's group registry, user {uid}", argv=grow, names='registry|REGISTRY',
+               preexec_fn=as_user(uid, group) if uid else None)
+    if ctx.setting.preload:
+        sleepers = [ctx.popen(['/bin/sleep', '60'], env=registry_env(path), preexec_fn=as_user(uid, group)) for uid in (47111, 47112)]
+        ctx.wait_for(lambda: joined_in(path) == 2, 'both users in one registry')
+        for p in sleepers:
+            p.kill()
+            p.wait()
+
+
+def joined_in(path):
+    """Slots of living participants (registry_file.h)."""
+    data = contents(path) if os.path.exists(path) else b''
+    return sum(word & 3 == 2 for word, in struct.iter_unpack('<Q248x', data[4096:]))
 
 
 def full_registry(ctx):
@@ -316,9 +356,7 @@ def full_registry(ctx):
     deadline = time.monotonic() + 300 * harness.SCALE
 
     def joined():
-        """Slots of living participants (registry_file.h)."""
-        data = contents(ctx.path('registry')) if os.path.exists(ctx.path('registry')) else b''
-        return sum(word & 3 == 2 for word, in struct.iter_unpack('<Q248x', data[4096:]))
+        return joined_in(ctx.path('registry'))
     while joined() < len(many) and time.monotonic() < deadline:
         time.sleep(0.2)
     ctx.check(joined() == len(many), f'only {joined()} of {len(many)} participants are in the registry: ' + said(ctx))
@@ -339,9 +377,9 @@ def said(ctx):
 
 
 def registry_pulled_away(ctx):
-    """The file is removed, or filled with rubbish, while programs use it. (Whoever may cut it
-    short can kill its users: a mapping behind the end of a file is SIGBUS. A known limit.)"""
-    for what, act in (('removed', os.unlink), ('overwritten', lambda p: rubbish(p, os.path.getsize(p)))):
+    """The file is removed, filled with rubbish, or cut short, while programs use it."""
+    for what, act in (('removed', os.unlink), ('overwritten', lambda p: rubbish(p, os.path.getsize(p))),
+                      ('emptied', lambda p: os.truncate(p, 0)), ('cut and mended', cut_and_mend)):
         path = ctx.path('reg-' + what)
         proc = ctx.popen([os.path.join(ctx.bin, 'fn_stress'), '4000'], env=registry_env(path) if ctx.setting.preload else {})
         if ctx.setting.preload:
@@ -349,6 +387,35 @@ def registry_pulled_away(ctx):
             time.sleep(0.15)
             act(path)
         ctx.record(what, proc.wait(120 * harness.SCALE))
+
+
+def planted_outputs(ctx):
+    """Somebody has put a symbolic link, or a device, where the results go: one line, and nothing is written."""
+    kept = ctx.path('kept')
+    with open(kept, 'wb') as f:
+        f.write(b'kept')
+    link = ctx.path('link')
+    os.symlink(kept, link)
+    places = [link, '/dev/zero']
+    if os.getuid() == 0:
+        try:
+            os.mknod(ctx.path('block'), stat.S_IFBLK | 0o600, os.makedev(7, 250))
+            places.append(ctx.path('block'))
+        except OSError:
+            pass # containers without the right: the unit test has devices that exist
+    for name in ('STATS', 'TRACE', 'RECORD'):
+        for path in places:
+            try_it(ctx, dict(STEER['tiny'], HYBRID_PM='emulated', HYBRID_REGISTRY='none', **{'HYBRID_' + name: path}),
+                   f'HYBRID_{name}={os.path.basename(path)}', argv=[os.path.join(ctx.bin, 'hz_grow'), '12'],
+                   names=f'HYBRID_{name}=.*(symbolic link|device)')
+    ctx.check(contents(kept) == b'kept' and os.path.islink(link), 'what the link leads to was written')
+
+
+def cut_and_mend(path):
+    whole = os.path.getsize(path)
+    for i in range(2000):
+        os.truncate(path, i * 4099 % whole)
+        os.truncate(path, whole)
 
 
 def rubbish(path, size):
@@ -359,7 +426,7 @@ def rubbish(path, size):
 
 CASES = {'options': each_option, 'strict': strict, 'together': together, 'unavailable': unavailable, 'profiles': profiles,
          'big-profiles': big_profiles, 'registries': registries, 'foreign-registry': foreign_registry, 'full-registry': full_registry,
-         'registry-pulled-away': registry_pulled_away}
+         'registry-pulled-away': registry_pulled_away, 'planted-outputs': planted_outputs}
 
 
 def main():

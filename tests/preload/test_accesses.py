@@ -152,11 +152,10 @@ class Accesses(unittest.TestCase):
             self.assertIn('of the first', rec['accesses'])
 
     def test_filter(self):
-        """One that kills who samples comes in the middle."""
-        counted, ini, report = self.record('filter')
-        self.assertRegex(ini['recorded']['accesses'], r'of the first \d+\.\d s$')
-        self.same_shares(self.lines(ini), counted, 0, more=1)
-        self.assertEqual(report['record']['accesses_by'], ini['recorded']['accesses'])
+        """One that kills who samples comes in the middle: the program survives, and nothing is
+        written from then on but what the profile had before."""
+        with self.assertRaises(FileNotFoundError): # the report; status and stderr are looked at before
+            self.record('filter')
 
     def test_without_such_a_processor(self):
         _, ini, report = self.record(files={})

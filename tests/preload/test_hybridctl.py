@@ -408,6 +408,10 @@ class Doctor(Case):
     def test_no_colours_in_a_pipe(self):
         self.assertNotIn("\033", ctl("doctor").stdout)
 
+    def test_users_of_a_group_are_told_how_to_share(self):
+        fix = self.found["users of a group"]["fix"]
+        self.assertIn("'f /dev/shm/libhybrid-GROUP 0660 root GROUP'", fix)
+
     def test_a_corrupt_registry_is_told(self):
         path = self.path("rubbish", "x", 0o600)
         done = ctl("doctor", env={"HYBRID_REGISTRY": path})

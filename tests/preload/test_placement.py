@@ -7,6 +7,7 @@ status, for one program and for several that share one DRAM budget.
 """
 import json
 import os
+import shutil
 import subprocess
 import sys
 import unittest
@@ -89,7 +90,7 @@ class PlacementTest(driven.DrivenCase):
     def test_small_processes_are_left_alone(self):
         h = self.hold(START='64M')
         h.do('big 2')
-        self.assertEqual(h.end()['state'], 'watching')
+        self.assertEqual(h.end()['state'], 'serving')
         h = self.hold(START='16M', POLICY='pm')
         h.do('big 30')
 
@@ -101,6 +102,27 @@ class PlacementTest(driven.DrivenCase):
         r = h.end()
         self.assertEqual(r['state'], 'steering')
         self.assertGreater(r['tiers']['pm']['charged'], 9 * MIB)
+
+    def test_below_the_start_nothing_is_begun_and_memkind_only_for_pm(self):
+        def seen(pid):
+            with open('/proc/%d/status' % pid) as f:
+                threads = int(f.read().split('Threads:')[1].split()[0])
+            with open('/proc/%d/maps' % pid) as f:
+                maps = f.read()
+            return threads, 'memkind' in maps, 'libhybrid-' in maps.replace('libhybrid.so', '')
+        h = self.hold(START='64M', POLICY='pm')
+        h.do('big 2', 'small 20000')
+        self.assertEqual(seen(h.pid), (1, False, False))
+        self.assertEqual(h.end()['state'], 'serving')
+        h = self.hold(START='4M', POLICY='dram', MIGRATE='off')
+        h.do('big 20', 'small 20000')
+        self.wait_for('placement has begun', lambda: seen(h.pid)[0] > 1)
+        self.assertFalse(seen(h.pid)[1])
+        h.do('big 5')
+        r = h.end()
+        self.assertEqual(r['state'], 'steering')
+        self.assertGreater(r['tiers']['dram']['charged'], 25 * MIB)  # from before as well
+        self.assertEqual(r['tiers']['pm']['charged'], 0)
 
     def test_one_memory_is_passive(self):
         h = self.hold(PM='none')
@@ -196,6 +218,30 @@ class PlacementTest(driven.DrivenCase):
         self.assertLessEqual(used, 64 * MIB)
         self.assertGreater(sum(r['tiers']['pm']['charged'] for r in reports), 55 * MIB)
         self.assertEqual(self.status(), {})
+
+    def test_a_program_that_grows_fast_is_not_turned_away(self):
+        """It gets its claims from a thread of ours, in many steps; all the DRAM is its own."""
+        for start in '0', '1M':
+            r, dram, pm = self.tiers(['big 30', 'small 300000', 'big 60', 'free', 'big 90'], DRAM_SHARED='256M',
+                                     CLASS='bandwidth', START=start)
+            self.assertEqual((dram['turned_away'], pm['charged']), (0, 0))
+            self.assertGreater(dram['charged'], 90 * MIB)
+
+    def test_only_threads_of_ours_ask_the_registry(self):
+        """malloc and free make no call for it; exit makes a few."""
+        strace = shutil.which('strace')
+        if not strace or subprocess.run([strace, '-o', '/dev/null', '/bin/true'], check=False).returncode:
+            self.skipTest('no strace, or it may not trace')
+        trace = os.path.join(self.work, 'trace')
+        # Placement begins later than main: no constructor asks.
+        h = self.hold(wrap=(strace, '-f', '-qq', '-o', trace, '-e', 'trace=pwrite64,fcntl',
+                            'env', 'LD_PRELOAD=' + self.lib), START='1M', DRAM_SHARED='256M', CLASS='bandwidth')
+        h.do('big 30', 'small 100000', 'big 60', 'free', 'big 90').end()
+        with open(trace) as f:
+            asked = [line.split()[0] for line in f if 'pwrite64(' in line or 'F_OFD' in line]
+        program, ours = (asked.count(asked[-1]), len(asked) - asked.count(asked[-1]))
+        self.assertGreater(ours, 10)
+        self.assertLessEqual(program, 3)
 
     def test_newcomer_finds_dram_of_cpu_bound_ones_wished_free(self):
         cpu = self.hold(DRAM_SHARED='64M', CLASS='cpu').do('big 60')

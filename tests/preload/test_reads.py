@@ -66,8 +66,7 @@ class ReadsTest(driven.DrivenCase):
         self.assertGreater(m['down_bytes'], 0, 'room was made for them')
 
     def test_seccomp_filter(self):
-        m = self.on_processor(HASWELL).do('filter', 'big 16', 'read 12', 'calm').end()['migration']
-        self.assertNotEqual(m['reads_by'], 'load-samples')
+        self.on_processor(HASWELL).do('filter', 'big 16', 'read 12', 'calm').end(confined=True)
 
     def test_without_such_a_processor(self):
         p = self.on_processor({})

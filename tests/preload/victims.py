@@ -64,13 +64,58 @@ def limits(ctx):
         program(ctx, 'hz_limits', str((mib << 10) + mib), timeout=90)
 
 
+def double_free(ctx):
+    """libc ends who frees twice; where our heap serves the block is kept, and one line says so."""
+    if not ctx.setting.preload or ctx.setting.name in ('passive', 'default'):
+        ctx.record('hz_double_free', 'ok')
+        return
+    ctx.expect_ours = r'freed .* ignored'
+    got = ctx.run([os.path.join(ctx.bin, 'hz_double_free')], label='hz_double_free', record=None)
+    ctx.record('hz_double_free', got.out.decode().strip())
+
+
 def bind_now(ctx):
     for var in ({'LD_BIND_NOW': '1'}, {'GLIBC_TUNABLES': 'glibc.malloc.tcache_count=0'}, {'MALLOC_PERTURB_': '85'}):
         program(ctx, 'fn_stress', '700', env=var)
 
 
+def own_malloc(ctx):
+    """Linked in; and (what the libc alone would not do) every name of the family by that allocator."""
+    program(ctx, 'fn_own_malloc')
+    program(ctx, 'fn_own_malloc', *(['all'] if ctx.setting.preload else []))
+
+
 def dlopen(ctx):
     program(ctx, 'hz_dlopen', os.path.join(ctx.bin, 'libplugin.so'), timeout=90)
+
+
+def deepbind(ctx):
+    program(ctx, 'hz_deepbind', os.path.join(ctx.bin, 'libdeep.so'), os.path.join(ctx.bin, 'libhop.so'))
+
+
+def rights(ctx):
+    """c: capset, c#: by its number, k: another user with a capability, n: no_new_privs, o: often."""
+    for mode in (('c', 'c#', 'k') if os.getuid() == 0 else ()) + ('n', 'o', 'setns'):
+        program(ctx, 'hz_rights', mode, timeout=60)
+
+
+def descriptors(ctx):
+    program(ctx, 'hz_descriptors', '700', env={'VICTIM_FILE': '1'} if ctx.pm_dir else {})
+    # With a thread that looks at pages, and both as busy as they get.
+    busy = {'HYBRID_POLICY': 'first-fit', 'HYBRID_DRAM': '4M', 'HYBRID_START': '0', 'HYBRID_PM': 'emulated', 'HYBRID_MIGRATE': 'eager',
+            'HYBRID_INTERVAL': '100ms', 'HYBRID_CLASS_PERIOD': '10ms'}
+    program(ctx, 'hz_descriptors', '1500', env=busy if ctx.setting.preload else {})
+
+
+def remap(ctx):
+    env = {'HYBRID_POLICY': 'first-fit', 'HYBRID_DRAM': '4M', 'HYBRID_START': '0', 'HYBRID_PM': 'emulated', 'HYBRID_MIGRATE': 'eager',
+           'HYBRID_INTERVAL': '20ms', 'HYBRID_MMAP_MIN': '4M', 'HYBRID_MIGRATE_INTERVAL': '40ms', 'HYBRID_MIGRATE_CORE': '100'}
+    program(ctx, 'hz_remap', env=env if ctx.setting.preload else {})
+
+
+def sandbox(ctx):
+    for mode in ('threads', 'one'):
+        program(ctx, 'hz_sandbox', mode)
 
 
 def steered(ctx):
@@ -85,11 +130,11 @@ def steered(ctx):
     kind = ctx.setting.name.split('-')[0]
     # 48 MiB of blocks and a mapping of 24; a file backend leaves mappings alone.
     least = 30
-    good = {'passive': told['state'] == 'passive', 'default': told['state'] in ('passive', 'watching'),
+    good = {'passive': told['state'] == 'passive', 'default': told['state'] in ('passive', 'serving'),
             'dram': mib['dram'] > least and mib['pm'] < 8, 'pm': mib['pm'] > least and mib['dram'] < 30,
             'tiny': mib['pm'] > least and mib['dram'] < 12,
             # A short program may be over before the heaps are there.
-            'late': told['state'] in ('watching', 'engaging', 'steering')}[kind]
+            'late': told['state'] in ('serving', 'steering')}[kind]
     ctx.check(good, f'setting {ctx.setting.name}: state {told["state"]}, peaks in MiB {mib}')
 
 
@@ -232,19 +277,21 @@ def subreaper(ctx):
 
 
 CASES = {name: simple(name) for name in (
-    'fn_malloc', 'fn_calloc', 'fn_realloc', 'fn_reallocarray', 'fn_free', 'fn_aligned', 'fn_usable', 'fn_libc', 'fn_new',
+    'fn_malloc', 'fn_calloc', 'fn_realloc', 'fn_reallocarray', 'fn_free', 'fn_aligned', 'fn_usable', 'fn_libc', 'fn_libc_names', 'fn_new',
     'fn_mmap', 'fn_mremap', 'fn_pthread', 'hz_signals', 'hz_longjmp', 'hz_exceptions', 'hz_spawn', 'hz_cancel',
     'hz_exit_race', 'hz_policy', 'hz_stacks', 'hz_reserve', 'hz_syscalls', 'hz_fork_memory', 'hz_cross_free')}
 CASES.update({
     'fn_stress': simple('fn_stress', '6000'), 'hz_exit_growth': simple('hz_exit_growth', '100'), 'hz_limits_inherited': simple('hz_limits', 'inherit'),
+    'hz_signal_exit': simple('hz_signal_calls', 'exit'), 'hz_signal_fork': simple('hz_signal_calls', 'fork'),
+    'hz_signal_map': simple('hz_signal_calls', 'map'), 'hz_double_free': double_free,
     'hz_fork_threads': simple('hz_fork_threads', '60'), 'hz_thread_churn': simple('hz_thread_churn', '12000'),
-    'hz_limits': limits, 'hz_steered': steered, 'hz_madvise': madvise, 'hz_stdio': stdio, 'hz_late': late, 'hz_environment': bind_now, 'hz_dlopen': dlopen, 'hz_full_pm': full_pm,
+    'hz_limits': limits, 'hz_steered': steered, 'hz_madvise': madvise, 'hz_stdio': stdio, 'hz_late': late, 'hz_environment': bind_now, 'hz_dlopen': dlopen, 'hz_rights': rights, 'hz_descriptors': descriptors, 'hz_sandbox': sandbox, 'hz_remap': remap, 'hz_deepbind': deepbind, 'fn_own_malloc': own_malloc, 'hz_full_pm': full_pm,
     'hz_full_file_system': full_file_system, 'hz_pm_gone_before': gone_before, 'hz_pm_gone_while_running': gone_while_running,
     'hz_no_shm': no_shm, 'hz_daemon': subreaper, 'hz_secure': secure, 'hz_thread_churn_long': simple('hz_thread_churn', '100000'),
 })
 # Cases that bring settings of their own, or are too long for all.
 ONE = [Setting('library')]
-OWN_SETTINGS = {'hz_full_pm': ONE, 'hz_full_file_system': ONE, 'hz_pm_gone_before': ONE, 'hz_pm_gone_while_running': ONE, 'hz_secure': ONE,
+OWN_SETTINGS = {'hz_remap': ONE, 'hz_full_pm': ONE, 'hz_full_file_system': ONE, 'hz_pm_gone_before': ONE, 'hz_pm_gone_while_running': ONE, 'hz_secure': ONE,
                 'hz_thread_churn_long': [s for s in harness.all_settings() if s.name in ('passive', 'pm-emulated', 'tiny-shm')]}
 
 

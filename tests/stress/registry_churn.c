@@ -22,6 +22,9 @@
 #include "service/registry.h"
 #include "service/registry_file.h"
 
+#define REG_LOAD(p)     __atomic_load_n(p, __ATOMIC_SEQ_CST)
+#define REG_STORE(p, v) __atomic_store_n(p, v, __ATOMIC_SEQ_CST)
+
 #define MAX_WORKERS 240
 #define BUDGET      ((uint64_t)1 << 30)
 

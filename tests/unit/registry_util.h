@@ -23,8 +23,9 @@
 #include "service/registry_file.h"
 #include "sys/os.h"
 
-#define MB     HY_MIB
-#define BUDGET (100 * MB)
+#define REG_LOAD(p) __atomic_load_n(p, __ATOMIC_SEQ_CST)
+#define MB          HY_MIB
+#define BUDGET      (100 * MB)
 
 static char dir[256], path[300];
 static struct registry_view view;

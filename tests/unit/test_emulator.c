@@ -23,6 +23,7 @@ static struct {
     int calls, tier;
 } set, discarded, moved, code;
 static int ignored_threads, offered;
+static int64_t dram_free = 12345;
 static int64_t clock_ns = 1000, clock_step, held;
 static int hold_says;
 
@@ -33,6 +34,18 @@ EXPORT int pmemu_set_tier(const void *p, size_t n, int tier)
     set.tier = tier;
     set.calls++;
     return 0;
+}
+
+EXPORT int pmemu_range_tiers(const void *p, size_t n, uint8_t *ret)
+{
+    (void)p;
+    memset(ret, PMEMU_UNUSED, n / PMEMU_PAGE);
+    return 0;
+}
+
+EXPORT int64_t pmemu_dram_free(void)
+{
+    return dram_free;
 }
 
 EXPORT void pmemu_discard(const void *p, size_t n)
@@ -86,14 +99,19 @@ EXPORT int64_t pmemu_vtime_ns(void)
 
 static void nothing_before(void **state)
 {
+    uint8_t tier;
+
     (void)state;
     emulator_set_tier(&set, 1, HY_PM);
+    emulator_first_touch(&set, 1);
     emulator_discard(&set, 1);
     emulator_ignore_thread();
     emulator_offer_events();
     emulator_ignore_code_of((const void *)(uintptr_t)nothing_before);
     assert_int_equal(emulator_move(&set, 1, HY_PM), -ENODEV);
     assert_int_equal(emulator_bytes(HY_DRAM), 0);
+    assert_int_equal(emulator_range_tiers(&set, 1, &tier), -ENODEV);
+    assert_true(emulator_dram_free() == UINT64_MAX);
     assert_int_equal(set.calls + discarded.calls + code.calls + ignored_threads + offered, 0);
 }
 
@@ -119,6 +137,22 @@ static void found_once(void **state)
     assert_int_equal(offered, 1);
 }
 
+static void where_pages_lie(void **state)
+{
+    uint8_t t[3] = {7, 7, 7};
+
+    (void)state;
+    assert_int_equal(emulator_range_tiers(NULL, 2 * HY_PAGE, t), 0);
+    assert_true(t[0] == EMULATOR_UNUSED && t[1] == EMULATOR_UNUSED && t[2] == 7);
+    assert_true(emulator_dram_free() == 12345);
+    dram_free = INT64_MAX;
+    assert_true(emulator_dram_free() == UINT64_MAX);
+    dram_free = -ENOSYS; /* preloaded by hybrid-emu, and not on a machine */
+    assert_true(emulator_dram_free() == UINT64_MAX);
+    emulator_first_touch(&t, 1);
+    assert_true(set.base == (uintptr_t)&t && set.tier == PMEMU_NO_TIER);
+}
+
 /* Each segment of a heap is named before anybody has it, each purge is told. */
 static void supply_tells(void **state)
 {
@@ -135,6 +169,10 @@ static void supply_tells(void **state)
     supply_open(HY_PM, (char *)base + bytes, bytes, &plain);
     for (int t = 0; t < HY_TIERS; t++) {
         int before = set.calls;
+        if (t == HY_PM) { /* nothing is taken that was not made ready */
+            assert_null(supply_take(HY_PM, HY_MIB));
+            assert_int_equal(supply_fill(HY_MIB), 0);
+        }
         p[t] = supply_take((enum hy_tier)t, HY_MIB);
         assert_non_null(p[t]);
         assert_int_equal(set.calls, before + 1);
@@ -178,9 +216,9 @@ static void holds_the_program(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_before),    cmocka_unit_test(found_once),
-        cmocka_unit_test(supply_tells),      cmocka_unit_test(sleeps_by_its_clock),
-        cmocka_unit_test(holds_the_program),
+        cmocka_unit_test(nothing_before),      cmocka_unit_test(found_once),
+        cmocka_unit_test(where_pages_lie),     cmocka_unit_test(supply_tells),
+        cmocka_unit_test(sleeps_by_its_clock), cmocka_unit_test(holds_the_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

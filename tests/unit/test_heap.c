@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * The heaps over plain memory: what a program notices of malloc and free, and
  * what the rest of the library relies on (limits, tiers, purging, the map). */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include <cmocka.h>
 
 #include "service/heap/heap.h"
+#include "service/heap/internal.h"
 #include "sys/os.h"
 
 #define RANGE (512 * HY_MIB)
@@ -55,13 +57,32 @@ static bool medium_full;
 static bool restore(enum hy_tier t, void *p, size_t bytes)
 {
     assert_true(heap_owns(p) && heap_tier_of(p) == t && bytes % HEAP_GRANULE == 0);
-    return t == HY_DRAM || !medium_full;
+    if (t == HY_DRAM)
+        return os_replace_by_anon(p, bytes) == 0;
+    return !medium_full;
+}
+
+static bool trim(enum hy_tier t, void *p, size_t bytes)
+{
+    return purge(t, p, bytes) == 0;
+}
+
+static size_t released;
+
+static int release(enum hy_tier t, void *p, size_t bytes)
+{
+    released += bytes;
+    return t == HY_DRAM ? os_unmap(p, bytes) : purge(t, p, bytes);
 }
 
 static int make_heap(void **state)
 {
-    static const struct heap_host host = {
-        .take = take, .purge = purge, .charge = charge, .discharge = discharge, .restore = restore};
+    static const struct heap_host host = {.take = take,
+                                          .purge = purge,
+                                          .charge = charge,
+                                          .discharge = discharge,
+                                          .restore = restore,
+                                          .trim = trim};
     const size_t bytes[HY_TIERS] = {RANGE, RANGE};
     void *p;
     (void)state;
@@ -122,7 +143,7 @@ static void every_size_holds_what_it_promises(void **state)
         assert_int_equal(heap_tier_of(p), n & 1 ? HY_PM : HY_DRAM);
         size_t usable = heap_usable_size(p);
         assert_true(usable >= n);
-        if (n > 128 && n <= SIZECLASS_MAX)
+        if (n > 128 && n <= SIZECLASS_DENSE)
             assert_true(usable - n <= n / 8 + 16);
         memset(p, 0xa5, usable);
         heap_free(p);
@@ -289,6 +310,115 @@ static void large_blocks_do_not_share_their_place_in_a_page(void **state)
     aligned = heap_alloc_aligned(HY_PAGE, HY_MIB, &dram);
     assert_int_equal((uintptr_t)aligned % HY_PAGE, 0);
     heap_free(aligned);
+}
+
+static size_t resident(const char *p, size_t bytes)
+{
+    size_t pages;
+    assert_int_equal(os_resident_pages(page_of((char *)(uintptr_t)p), bytes, &pages), 0);
+    return pages * HY_PAGE;
+}
+
+/* A block that needs half of the run that another has left: charged and resident are the same. */
+static void a_run_that_is_used_again_keeps_what_it_needs(void **state)
+{
+    enum { N = 40 };
+    char *p[N];
+    size_t before = charged[HY_DRAM], here = 0;
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        char *a = heap_alloc(60000, &dram);
+        memset(a, 1, 60000);
+        heap_free(a);
+        p[i] = heap_alloc(33000, &dram);
+        memset(p[i], 2, 33000);
+    }
+    for (int i = 0; i < N; i++)
+        here += resident(p[i], HEAP_GRANULE);
+    assert_int_equal(here, N * hy_align_up(33000, HY_PAGE));
+    assert_in_range(charged[HY_DRAM] - before, here, here + HEAP_GRANULE);
+    /* Nor when it is cut down where it lies. */
+    for (int i = 0; i < N; i++)
+        heap_free(p[i]);
+    char *a = heap_alloc(64000, &dram);
+    memset(a, 1, 64000);
+    assert_true(heap_resize_in_place(a, 33000));
+    assert_int_equal(resident(a, HEAP_GRANULE), hy_align_up(33000, HY_PAGE));
+    heap_free(a);
+}
+
+/* The same block twice in the cache would be handed out twice. */
+static void a_block_freed_twice_is_handed_out_once(void **state)
+{
+    (void)state;
+    for (size_t n = 16; n <= 4096; n *= 2) {
+        for (int i = 0; i < 200; i++) /* a cache with room */
+            heap_free(heap_alloc(n, &dram));
+        void *a = heap_alloc(n, &dram), *b = heap_alloc(n, &dram);
+        heap_free(a);
+        heap_free(a);
+        heap_free(b);
+        heap_free(a);
+        void *c = heap_alloc(n, &dram), *d = heap_alloc(n, &dram), *e = heap_alloc(n, &dram);
+        assert_true(c != d && d != e && c != e);
+        heap_free(c);
+        heap_free(d);
+        heap_free(e);
+    }
+}
+
+enum { IDLE = 100 };
+static pthread_barrier_t all_are_idle;
+
+static void *uses_little(void *arg)
+{
+    for (size_t n = 64; n <= 2560; n += 64) {
+        void *p = heap_alloc(n, &dram);
+        memset(p, 1, n);
+        heap_free(p);
+    }
+    pthread_barrier_wait(&all_are_idle);
+    pthread_barrier_wait(&all_are_idle);
+    return arg;
+}
+
+/* Each has touched 50 KiB of blocks; most of them are the others' again. */
+static void an_idle_thread_keeps_little(void **state)
+{
+    pthread_t t[IDLE];
+    size_t before, after;
+    (void)state;
+    os_resident_pages(base, taken[HY_DRAM], &before);
+    pthread_barrier_init(&all_are_idle, NULL, IDLE + 1);
+    for (int i = 0; i < IDLE; i++)
+        assert_int_equal(pthread_create(&t[i], NULL, uses_little, NULL), 0);
+    pthread_barrier_wait(&all_are_idle);
+    os_resident_pages(base, taken[HY_DRAM], &after);
+    pthread_barrier_wait(&all_are_idle);
+    for (int i = 0; i < IDLE; i++)
+        pthread_join(t[i], NULL);
+    assert_true((after - before) * HY_PAGE < IDLE * 24 * HY_KIB);
+}
+
+/* Addresses have run out once: what is free gives its own back, and is used again. */
+static void addresses_that_ran_out_are_given_back(void **state)
+{
+    (void)state;
+    hy_hg.host.release = release; /* the last test: from now on it does so */
+    void *large = heap_alloc(RANGE - 8 * HEAP_GRANULE, &dram);
+    if (large)
+        heap_free(large);
+    assert_true(released > 0);
+    for (int i = 0; i < 2; i++) {
+        char *p = heap_alloc(100 * HY_MIB, &dram);
+        assert_non_null(p);
+        assert_int_equal(heap_tier_of(p), HY_DRAM);
+        assert_true(p[0] == 0 && p[100 * HY_MIB - 1] == 0);
+        memset(p, 1, 100 * HY_MIB);
+        size_t before = released;
+        heap_free(p);
+        assert_true(released > before);
+    }
 }
 
 static void what_realloc_cuts_off_is_given_back(void **state)
@@ -470,12 +600,16 @@ int main(void)
         T(what_is_freed_is_discharged),
         T(large_blocks_do_not_share_their_place_in_a_page),
         T(what_realloc_cuts_off_is_given_back),
+        T(a_run_that_is_used_again_keeps_what_it_needs),
+        T(a_block_freed_twice_is_handed_out_once),
+        T(an_idle_thread_keeps_little),
         T(free_memory_is_given_back_in_time),
         T(dirty_memory_has_a_bound),
         T(realloc_grows_where_it_lies_when_it_can),
         T(wrong_frees_are_ignored),
         T(a_block_with_a_run_knows_its_site),
         T(an_address_tells_whose_memory_it_is),
+        T(addresses_that_ran_out_are_given_back),
     };
     return cmocka_run_group_tests(tests, make_heap, NULL);
 }

@@ -24,7 +24,7 @@ static struct history new_history(uint32_t pages, enum hy_tier tier)
     struct predictor p = predictor_of(PREDICT_WINDOW);
     struct history h;
     heat_map_init(&map, &p);
-    history_init(&h, malloc(pages * sizeof(struct page_record)), pages, tier, &map);
+    history_init(&h, malloc(pages * sizeof(struct page_record)), NULL, pages, tier, &map);
     return h;
 }
 

@@ -29,7 +29,7 @@ static void new_map(void)
 static struct history new_history(uint32_t pages, enum hy_tier tier)
 {
     struct history h;
-    history_init(&h, malloc((size_t)pages * sizeof(struct page_record)), pages, tier, &map);
+    history_init(&h, malloc((size_t)pages * sizeof(struct page_record)), NULL, pages, tier, &map);
     return h;
 }
 

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/syscall.h>
 
 #include <cmocka.h>
@@ -316,9 +317,7 @@ static void write_all_checks(void *arg)
     child_check(access(in_dir("limited"), F_OK) != 0);
     int fd = -5;
     child_check(os_temp_file(dir, 1 << 20, &fd) == -EFBIG && fd == -5);
-    void *base;
-    bool created;
-    child_check(os_map_shared_file(in_dir("limited"), 1 << 20, 0600, &base, &created) == -EFBIG);
+    child_check(os_open_shared_file(in_dir("limited"), 1 << 20, true, &fd) == -EFBIG);
 }
 
 static void test_write_all_raises_nothing(void **state)
@@ -400,6 +399,52 @@ static void test_write_file_atomic(void **state)
     assert_int_equal(os_write_file_atomic(in_dir("out"), "hello", 5), -ENXIO); /* no reader */
     assert_int_equal(stat(in_dir("out"), &st), 0);
     assert_true(S_ISFIFO(st.st_mode));
+}
+
+/* Anybody may have put it into a folder for all. */
+static void test_planted_outputs(void **state)
+{
+    (void)state;
+    char path[400], target[400], buf[16];
+    size_t n;
+    struct stat st;
+    snprintf(path, sizeof(path), "%s", in_dir("planted"));
+    snprintf(target, sizeof(target), "%s", in_dir("target"));
+    assert_int_equal(os_write_file_atomic(target, "kept", 4), 0);
+    for (int dangling = 0; dangling < 2; dangling++) {
+        assert_int_equal(symlink(dangling ? in_dir("nothing") : target, path), 0);
+        assert_int_equal(os_may_write_file(path), -ELOOP);
+        assert_int_equal(os_write_file_atomic(path, "gone", 4), -ELOOP);
+        assert_false(os_is_special_file(path));
+        assert_int_equal(unlink(path), 0);
+    }
+    assert_int_equal(os_read_file(target, buf, sizeof(buf), &n), 0);
+    assert_string_equal(buf, "kept");
+    assert_int_equal(access(in_dir("nothing"), F_OK), -1);
+    /* Nor is a device reached through a link, or by its name. */
+    assert_int_equal(symlink("/dev/null", path), 0);
+    assert_int_equal(os_write_file_atomic(path, "x", 1), -ELOOP);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(os_write_file_atomic("/dev/null", "x", 1), 0);
+    assert_int_equal(os_write_file_atomic("/dev/zero", "x", 1), -ENODEV);
+    assert_int_equal(os_write_file_atomic(dir, "x", 1), -EISDIR);
+    if (mknod(path, S_IFBLK | 0600, makedev(7, 250)) == 0) {
+        assert_int_equal(os_may_write_file(path), -ENODEV);
+        assert_int_equal(os_write_file_atomic(path, "x", 1), -ENODEV);
+        assert_int_equal(unlink(path), 0);
+    }
+    /* What a standard stream leads to is written behind what is there. */
+    int fd = open(target, O_WRONLY | O_APPEND);
+    snprintf(path, sizeof(path), "/dev/fd/%d", fd);
+    assert_true(os_is_special_file(path));
+    assert_int_equal(os_may_write_file(path), 0);
+    assert_int_equal(os_write_file_atomic(path, " all", 4), 0);
+    close(fd);
+    assert_int_equal(os_read_file(target, buf, sizeof(buf), &n), 0);
+    assert_string_equal(buf, "kept all");
+    assert_int_equal(stat("/dev/stderr", &st), 0);
+    assert_int_equal(os_may_write_file("/dev/stderr"), 0);
+    assert_int_equal(unlink(target), 0);
 }
 
 static void test_temp_file(void **state)
@@ -509,6 +554,7 @@ int main(void)
         cmocka_unit_test(test_write_all_raises_nothing),
         cmocka_unit_test(test_write_all_waits_for_a_reader),
         cmocka_unit_test(test_write_file_atomic),
+        cmocka_unit_test(test_planted_outputs),
         cmocka_unit_test(test_temp_file),
         cmocka_unit_test(test_closed_standard_files),
         cmocka_unit_test(test_no_cancellation_point),

@@ -3,6 +3,7 @@
  * other processes. */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <sched.h>
@@ -18,10 +19,26 @@
 #include "child.h"
 #include "rounds.h"
 #include "sys/os.h"
+#include "sys/track.h"
 
 #define BYTES 65536
 
 static char dir[300], path[340];
+
+/* The file in memory, as a test likes it. */
+static int open_shared(const char *name, bool writing, void **ret_base)
+{
+    int fd, r = os_open_shared_file(name, BYTES, writing, &fd);
+
+    if (r == 0) {
+        *ret_base =
+            mmap(NULL, BYTES, writing ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
+        if (*ret_base == MAP_FAILED)
+            r = -errno;
+        close(fd);
+    }
+    return r;
+}
 
 static int setup(void **state)
 {
@@ -41,22 +58,20 @@ static void poke(const char *p, off_t size, mode_t mode)
 }
 
 struct shared {
-    uint32_t go, creators, done;
+    uint32_t go, done;
     uint8_t zero[100];
 };
 
 static void meet(void *arg)
 {
     struct shared *start = arg, *s;
-    bool created;
     while (__atomic_load_n(&start->go, __ATOMIC_ACQUIRE) == 0)
         sched_yield(); /* else, on few CPUs, the last are never forked */
-    child_check(os_map_shared_file(path, BYTES, 0600, (void **)&s, &created) == 0);
-    __atomic_fetch_add(&s->creators, created, __ATOMIC_RELAXED);
+    child_check(open_shared(path, true, (void **)&s) == 0);
     __atomic_fetch_add(&s->done, 1, __ATOMIC_RELAXED);
 }
 
-/* Many processes at once: one creator, one memory. */
+/* Many processes at once: one memory. */
 static void test_race(void **state)
 {
     (void)state;
@@ -65,7 +80,6 @@ static void test_race(void **state)
         mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     for (unsigned round = 0; round < rounds(5); round++) {
         struct shared *s;
-        bool created;
         unlink(path);
         start->go = 0;
         pid_t pid[PROCESSES];
@@ -83,9 +97,7 @@ static void test_race(void **state)
             waitpid(pid[i], &status, 0);
             assert_int_equal(status, 0);
         }
-        assert_int_equal(os_map_shared_file(path, BYTES, 0600, (void **)&s, &created), 0);
-        assert_false(created);
-        assert_int_equal(s->creators, 1);
+        assert_int_equal(open_shared(path, true, (void **)&s), 0);
         assert_int_equal(s->done, PROCESSES);
         os_unmap(s, BYTES);
     }
@@ -98,17 +110,16 @@ static void test_killed_creators(void **state)
     (void)state;
     for (unsigned i = 0; i < 300; i++) {
         void *base;
-        bool created;
         unlink(path);
         pid_t pid = fork();
         if (pid == 0) {
-            os_map_shared_file(path, BYTES, 0600, &base, &created);
+            open_shared(path, true, &base);
             _exit(0);
         }
         os_sleep_ns(i * 2000);
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
-        assert_int_equal(os_map_shared_file(path, BYTES, 0600, &base, &created), 0);
+        assert_int_equal(open_shared(path, true, &base), 0);
         ((char *)base)[BYTES - 1] = 1;
         os_unmap(base, BYTES);
     }
@@ -118,24 +129,17 @@ static void test_blocks_and_mode(void **state)
 {
     (void)state;
     void *base;
-    bool created = false;
     struct stat st;
-    static const mode_t modes[] = {0600, 0660};
-    for (int i = 0; i < 2; i++) {
-        unlink(path);
-        mode_t old = umask(0077);
-        assert_int_equal(os_map_shared_file(path, BYTES, modes[i], &base, &created), 0);
-        umask(old);
-        assert_true(created);
-        assert_int_equal(stat(path, &st), 0);
-        assert_int_equal(st.st_mode & 07777, modes[i]);
-        assert_int_equal(st.st_size, BYTES);
-        assert_true(st.st_blocks * 512 >= BYTES); /* a full file system is found now */
-        os_unmap(base, BYTES);
-    }
+    mode_t old = umask(0777);
+    assert_int_equal(open_shared(path, true, &base), 0);
+    umask(old);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0600);
+    assert_int_equal(st.st_size, BYTES);
+    assert_true(st.st_blocks * 512 >= BYTES); /* a full file system is found now */
+    os_unmap(base, BYTES);
     poke(path, BYTES, 0600); /* a sparse one gets its blocks */
-    assert_int_equal(os_map_shared_file(path, BYTES, 0600, &base, &created), 0);
-    assert_false(created);
+    assert_int_equal(open_shared(path, true, &base), 0);
     assert_int_equal(stat(path, &st), 0);
     assert_true(st.st_blocks * 512 >= BYTES);
     os_unmap(base, BYTES);
@@ -145,58 +149,157 @@ static void test_refused(void **state)
 {
     (void)state;
     void *base = &dir;
-    bool created = true;
     char other[400];
     struct stat st;
     snprintf(other, sizeof(other), "%s/other", dir);
 
     poke(path, BYTES - 1, 0600);
-    assert_int_equal(os_map_shared_file(path, BYTES, 0600, &base, &created), -EPROTO);
+    assert_int_equal(open_shared(path, true, &base), -EPROTO);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_size, BYTES - 1);
-    poke(path, BYTES, 0666); /* anybody could truncate it */
-    assert_int_equal(os_map_shared_file(path, BYTES, 0660, &base, &created), -EPERM);
-    poke(path, BYTES, 0660);
-    assert_int_equal(os_map_shared_file(path, BYTES, 0600, &base, &created), -EPERM);
+    poke(path, 0, 0600);
+    assert_int_equal(open_shared(path, true, &base), -EPROTO);
+    poke(path, BYTES, 0666);
+    assert_int_equal(open_shared(path, true, &base), -EPERM);
+    poke(path, BYTES, 0602);
+    assert_int_equal(open_shared(path, true, &base), -EPERM);
 
     unlink(path);
     poke(other, BYTES, 0600);
     assert_int_equal(symlink(other, path), 0);
-    assert_int_equal(os_map_shared_file(path, BYTES, 0600, &base, &created), -EPROTO);
+    assert_int_equal(open_shared(path, true, &base), -EPROTO);
     unlink(other); /* dangling: nothing is created behind it */
-    assert_int_equal(os_map_shared_file(path, BYTES, 0600, &base, &created), -EPROTO);
+    assert_int_equal(open_shared(path, true, &base), -EPROTO);
     assert_int_equal(stat(other, &st), -1);
     unlink(path);
 
     assert_int_equal(mkdir(path, 0700), 0);
-    assert_int_equal(os_map_shared_file(path, BYTES, 0600, &base, &created), -EPROTO);
+    assert_int_equal(open_shared(path, true, &base), -EPROTO);
     rmdir(path);
     assert_int_equal(mkfifo(path, 0600), 0);
-    assert_int_equal(os_map_shared_file(path, BYTES, 0600, &base, &created), -EPROTO);
+    assert_int_equal(open_shared(path, true, &base), -EPROTO);
     unlink(path);
     snprintf(other, sizeof(other), "%s/none/x", dir);
-    assert_int_equal(os_map_shared_file(other, BYTES, 0600, &base, &created), -ENOENT);
+    assert_int_equal(open_shared(other, true, &base), -ENOENT);
     assert_ptr_equal(base, &dir);
-    assert_true(created);
 }
 
-static void test_foreign_owner(void **state)
+enum { SOMEBODY = 12345, SOMEBODY_ELSE = 12346, THEIR_GROUP = 12347 };
+
+static int wanted_of_user;
+
+/* As a user without rights, in one group. */
+static void open_as_user(void *arg)
+{
+    uid_t user = *(const uid_t *)arg;
+    gid_t group = THEIR_GROUP;
+    void *base;
+    child_check(setgroups(1, &group) == 0 && setgid(user) == 0 && setuid(user) == 0);
+    int r = open_shared(path, true, &base);
+    if (r != wanted_of_user)
+        dprintf(2, "user %u: %s\n", (unsigned)user, os_error_name(r));
+    _exit(r == wanted_of_user ? 0 : 1);
+}
+
+static void expect_of_user(uid_t user, int want)
+{
+    wanted_of_user = want;
+    assert_int_equal(in_child(open_as_user, &user), 0);
+}
+
+static void test_whose_files_are_trusted(void **state)
 {
     (void)state;
     void *base;
-    bool created;
+    struct stat st;
     if (getuid() != 0) {
         print_message("giving files away needs root\n");
         skip();
     }
+    assert_int_equal(chmod(dir, 0755), 0);
     poke(path, BYTES, 0600);
-    assert_int_equal(chown(path, 12345, 12345), 0);
-    assert_int_equal(os_map_shared_file(path, BYTES, 0600, &base, &created), -EPERM);
-    assert_int_equal(os_map_shared_file(path, BYTES, 0, &base, &created), -EPERM);
+    assert_int_equal(chown(path, SOMEBODY, SOMEBODY), 0);
+    assert_int_equal(open_shared(path, true, &base), -EPERM);
+    assert_int_equal(open_shared(path, false, &base), -EPERM);
+    expect_of_user(SOMEBODY, 0);
+    /* A group is the administrator's to choose: nobody accepts a user's. */
+    assert_int_equal(chown(path, SOMEBODY, THEIR_GROUP), 0);
     assert_int_equal(chmod(path, 0660), 0);
-    assert_int_equal(os_map_shared_file(path, BYTES, 0600, &base, &created), -EPERM);
-    assert_int_equal(os_map_shared_file(path, BYTES, 0660, &base, &created), 0);
+    assert_int_equal(open_shared(path, true, &base), -EPERM);
+    assert_int_equal(open_shared(path, false, &base), -EPERM);
+    expect_of_user(SOMEBODY, -EPERM);
+    expect_of_user(SOMEBODY_ELSE, -EPERM);
+    /* And accepts root's, also an empty one, which the first who may gives its size. */
+    poke(path, 0, 0660);
+    assert_int_equal(chown(path, 0, THEIR_GROUP), 0);
+    assert_int_equal(open_shared(path, false, &base), -ENOENT); /* nobody was there yet */
+    expect_of_user(SOMEBODY, 0);
+    expect_of_user(SOMEBODY_ELSE, 0);
+    assert_int_equal(open_shared(path, true, &base), 0);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_size, BYTES);
+    assert_int_equal(chmod(path, 0600), 0);
+    expect_of_user(SOMEBODY, -EACCES);
     os_unmap(base, BYTES);
+}
+
+/* Somebody changes the file while we use it: errors, never a signal. */
+static void test_a_file_that_is_cut(void **state)
+{
+    (void)state;
+    int fd;
+    uint64_t v = 7, got = 0;
+    assert_int_equal(os_open_shared_file(path, BYTES, true, &fd), 0);
+    assert_int_equal(os_write_at(fd, BYTES - 8, &v, 8), 0);
+    assert_int_equal(os_read_at(fd, BYTES - 8, &got, 8), 0);
+    assert_int_equal(got, 7);
+    assert_int_equal(os_read_at(fd, BYTES - 7, &got, 8), -ENODATA);
+    assert_int_equal(truncate(path, 0), 0);
+    assert_int_equal(os_read_at(fd, BYTES - 8, &got, 8), -ENODATA);
+    assert_int_equal(os_read_at(-1, 0, &got, 8), -EBADF);
+    os_close(fd);
+}
+
+static int lock_test_fd[2];
+
+static void lock_and_die(void *arg)
+{
+    int fd;
+    (void)arg;
+    child_check(os_open_shared_file(path, BYTES, true, &fd) == 0);
+    child_check(os_lock_bytes(fd, 1000000, 1) == -EAGAIN);
+    child_check(os_lock_bytes(fd, 2000000, 5) == 0);
+    child_check(write(lock_test_fd[1], "x", 1) == 1);
+    for (;;)
+        pause();
+}
+
+static void test_locks_end_with_their_holder(void **state)
+{
+    (void)state;
+    int fd;
+    char c;
+    assert_int_equal(os_open_shared_file(path, BYTES, true, &fd), 0);
+    assert_int_equal(os_lock_bytes(fd, 1000000, 1), 0);
+    assert_int_equal(os_byte_is_locked(fd, 1000000), 0); /* by us: not asked */
+    assert_int_equal(pipe(lock_test_fd), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(600);
+        lock_and_die(NULL);
+    }
+    assert_int_equal(read(lock_test_fd[0], &c, 1), 1);
+    assert_int_equal(os_byte_is_locked(fd, 2000004), 1);
+    assert_int_equal(os_byte_is_locked(fd, 2000005), 0);
+    assert_int_equal(os_lock_bytes(fd, 1999999, 3), -EAGAIN);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    assert_int_equal(os_byte_is_locked(fd, 2000004), 0);
+    assert_int_equal(os_lock_bytes(fd, 1999999, 3), 0);
+    assert_int_equal(os_unlock_bytes(fd, 1000000, 1), 0);
+    os_close(fd);
+    close(lock_test_fd[0]);
+    close(lock_test_fd[1]);
 }
 
 static void write_to(void *arg)
@@ -209,11 +312,9 @@ static void test_look_only(void **state)
 {
     (void)state;
     char *base, *writer;
-    bool created = true;
-    assert_int_equal(os_map_shared_file(path, BYTES, 0, (void **)&base, &created), -ENOENT);
-    assert_int_equal(os_map_shared_file(path, BYTES, 0600, (void **)&writer, &created), 0);
-    assert_int_equal(os_map_shared_file(path, BYTES, 0, (void **)&base, &created), 0);
-    assert_false(created);
+    assert_int_equal(open_shared(path, false, (void **)&base), -ENOENT);
+    assert_int_equal(open_shared(path, true, (void **)&writer), 0);
+    assert_int_equal(open_shared(path, false, (void **)&base), 0);
     writer[5] = 'x';
     assert_int_equal(base[5], 'x'); /* the living memory, not a copy */
     int status = in_child(write_to, base);
@@ -351,6 +452,79 @@ static void test_threads_outlive_main(void **state)
     assert_int_equal(r, 0);
 }
 
+/* main leaves by pthread_exit where there is no /proc. */
+static void *main_has_left(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 600 && !os_main_ended(); i++)
+        os_sleep_ns(100000000);
+    _exit(os_main_ended() ? 0 : 3);
+}
+
+static void test_main_ends_without_proc(void **state)
+{
+    (void)state;
+    int status = -1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        pthread_t t;
+        alarm(600);
+        if (chroot(dir) != 0 || chdir("/") != 0)
+            _exit(77);
+        os_note_main();
+        if (os_main_ended() || os_file_exists("/proc/self/stat"))
+            _exit(4);
+        pthread_create(&t, NULL, main_has_left, NULL);
+        syscall(SYS_exit, 0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+        print_message("chroot is not permitted here\n");
+        skip();
+    }
+    assert_int_equal(status, 0);
+}
+
+static int by_wall_clock;
+
+/* The clock that the administrator sets must not make us wait for hours. */
+int pthread_mutex_timedlock(pthread_mutex_t *m, const struct timespec *until)
+{
+    (void)m;
+    (void)until;
+    by_wall_clock++;
+    return ETIMEDOUT;
+}
+
+static void test_patience_is_by_the_monotonic_clock(void **state)
+{
+    (void)state;
+    pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+    assert_true(os_lock_within(&m, 1000000));
+    uint64_t begin = os_now_ns();
+    assert_false(os_lock_within(&m, 20000000));
+    assert_true(os_now_ns() - begin >= 20000000);
+    assert_int_equal(by_wall_clock, 0);
+    pthread_mutex_unlock(&m);
+}
+
+/* The program has closed our descriptors and uses their numbers: no ioctl goes to its files. */
+static void test_numbers_that_are_the_programs_now(void **state)
+{
+    (void)state;
+    int p[2];
+    struct os_page_run run[4];
+    static char page[8192] __attribute__((aligned(4096)));
+    assert_int_equal(pipe(p), 0);
+    struct os_track t = {.kind = OS_TRACK_SCAN, .pagemap = p[0], .other = p[1], .pid = os_pid()};
+    assert_int_equal(os_track_add(&t, page, 4096), -EBADF);
+    assert_int_equal(os_track_remove(&t, page, 4096), -EBADF);
+    assert_int_equal(os_track_look(&t, page, 4096, true, run, 4), -EBADF);
+    os_track_close(&t);
+    assert_int_equal(close(p[0]), 0);
+    assert_int_equal(close(p[1]), 0);
+}
+
 static void test_self(void **state)
 {
     (void)state;
@@ -384,12 +558,17 @@ int main(void)
         cmocka_unit_test_setup(test_killed_creators, setup),
         cmocka_unit_test_setup(test_blocks_and_mode, setup),
         cmocka_unit_test_setup(test_refused, setup),
-        cmocka_unit_test_setup(test_foreign_owner, setup),
+        cmocka_unit_test_setup(test_whose_files_are_trusted, setup),
+        cmocka_unit_test_setup(test_a_file_that_is_cut, setup),
+        cmocka_unit_test_setup(test_locks_end_with_their_holder, setup),
         cmocka_unit_test_setup(test_look_only, setup),
         cmocka_unit_test(test_odd_names),
         cmocka_unit_test(test_no_process),
         cmocka_unit_test(test_exec_is_another_image),
         cmocka_unit_test(test_threads_outlive_main),
+        cmocka_unit_test(test_numbers_that_are_the_programs_now),
+        cmocka_unit_test(test_main_ends_without_proc),
+        cmocka_unit_test(test_patience_is_by_the_monotonic_clock),
         cmocka_unit_test(test_self),
     };
     make_dir(dir, sizeof(dir));

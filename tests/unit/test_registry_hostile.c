@@ -2,6 +2,8 @@
  * Registry files as crashes, other versions, other users and enemies leave them. */
 #include "registry_util.h"
 
+#include <sched.h>
+
 static void write_file(const void *data, size_t len)
 {
     int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
@@ -158,6 +160,7 @@ static void test_absurd_values_of_a_living_one(void **state)
     s->cls = HY_CLASS_MAX;
     memcpy(s->name, "\x1b[2J\n\xc3\xa4\"name-long!", 16);
     s->word = word_of(pid, REG_LIVE);
+    s->pidns = 0; /* as ours: its number tells that it lives */
     registry_read(r, &view);
     assert_int_equal(view.n, 2);
     const struct registry_entry *e = entry_of(pid);
@@ -296,6 +299,208 @@ static void test_more_registries_than_there_is_room_for(void **state)
     registry_close(open_or_fail(BUDGET));
 }
 
+/* --- files that change under us ---------------------------------------------------- */
+
+/* Another process cuts the file short and makes it long again, without end. */
+static _Noreturn void cut_for_ever(void)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (unsigned i = 0;; i++) {
+        (void)!truncate(path, (off_t)(i * 4099 % REGISTRY_BYTES));
+        (void)!truncate(path, REGISTRY_BYTES);
+        if (i % 8 == 0)
+            usleep(100);
+    }
+}
+
+static void test_cut_at_any_moment(void **state)
+{
+    struct registry *r = open_and_join(BUDGET, HY_CLASS_CPU);
+    unsigned joined = 0, lost = 0;
+    pid_t pid = fork();
+
+    (void)state;
+    assert_true(pid >= 0);
+    if (pid == 0)
+        cut_for_ever();
+    for (unsigned i = 0; i < 3000 || joined < 10 || lost < 10; i++) {
+        int err = registry_join(r, HY_CLASS_CPU);
+        assert_true(err == 0 || err == -EPROTO || err == -ENOSPC);
+        joined += err == 0;
+        err = registry_claim_dram(r, MB);
+        assert_true(err == 0 || err == -ENOSPC || err == -ENOTCONN);
+        lost += err == -ENOTCONN;
+        registry_publish(r, &(struct registry_told){.pm_bytes = i});
+        registry_read(r, &view);
+        assert_true(view.n <= 1);
+        registry_return_dram(r, MB);
+        if (i % 16 == 0)
+            registry_leave(r);
+    }
+    end_sleeper(pid);
+    /* One of zeros is a new one. */
+    assert_int_equal(truncate(path, 0), 0);
+    assert_false(registry_joined(r));
+    assert_int_equal(registry_join(r, HY_CLASS_CPU), -EPROTO);
+    assert_int_equal(truncate(path, REGISTRY_BYTES), 0);
+    assert_int_equal(registry_join(r, HY_CLASS_CPU), 0);
+    assert_int_equal(registry_claim_dram(r, BUDGET), 0);
+    registry_close(r);
+}
+
+/* Daemons close all that they find. The slot and its bytes stay, whoever comes. */
+static void close_all_and_go_on(void)
+{
+    struct registry *r, *other;
+
+    if (registry_open(path, BUDGET, &r) != 0 || registry_join(r, HY_CLASS_CPU) != 0 ||
+        registry_claim_dram(r, 60 * MB) != 0)
+        _exit(1);
+    for (int fd = 3; fd < 1000; fd++)
+        close(fd);
+    int foreign = open("/dev/zero", O_RDWR | O_CLOEXEC);
+    for (int fd = 100; fd < 400; fd++) /* ours among them: not to be read, written or closed */
+        if (dup2(foreign, fd) != fd)
+            _exit(2);
+    if (registry_open(path, BUDGET, &other) != 0 || registry_join(other, HY_CLASS_CPU) != 0)
+        _exit(3);
+    if (registry_claim_dram(other, 41 * MB) != -ENOSPC || !registry_joined(r))
+        _exit(4);
+    if (registry_claim_dram(r, 40 * MB) != 0 || registry_claim_dram(r, MB) != -ENOSPC)
+        _exit(5);
+    registry_read(r, &view);
+    if (view.n != 2 || view.entry[0].dram_bytes != BUDGET)
+        _exit(6);
+    registry_close(r);
+    registry_close(other);
+    for (int fd = 100; fd < 400; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            _exit(7);
+    _exit(0);
+}
+
+static void test_all_descriptors_closed(void **state)
+{
+    int status;
+    pid_t pid = fork();
+
+    (void)state;
+    assert_true(pid >= 0);
+    if (pid == 0)
+        close_all_and_go_on();
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* Who decides about the budget has all slots for a moment, and is stopped in it. */
+static void test_a_stopped_one_delays_for_a_bounded_time(void **state)
+{
+    struct registry *r = open_or_fail(BUDGET);
+    static struct reg_access a;
+
+    (void)state;
+    assert_int_equal(reg_open(&a, path, false), 0);
+    assert_int_equal(reg_lock_slots(&a, 0, REGISTRY_SLOTS), 0);
+    uint64_t begin = os_now_ns();
+    assert_int_equal(registry_join(r, HY_CLASS_CPU), -EBUSY);
+    assert_true(os_now_ns() - begin < 60000000000u);
+    registry_read(r, &view); /* looking needs no lock */
+    assert_int_equal(view.dram_budget, BUDGET);
+    reg_close(&a);
+    assert_int_equal(registry_join(r, HY_CLASS_CPU), 0);
+    registry_close(r);
+}
+
+/* --- those whose process number says nothing ---------------------------------------- */
+
+enum { LIKE_CONTAINER, LIKE_CHROOT };
+
+/* Takes part until it is killed; reports whether it sees us, too. */
+static void far_main(int how, int out)
+{
+    struct registry *r;
+    char c = 'k';
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (how == LIKE_CHROOT && (chroot(dir) != 0 || chdir("/") != 0))
+        c = 's';
+    else if (registry_open(how == LIKE_CHROOT ? "/r" : path, BUDGET, &r) != 0 ||
+             registry_join(r, HY_CLASS_CPU) != 0 || registry_claim_dram(r, 30 * MB) != 0)
+        c = 'f';
+    else {
+        registry_read(r, &view);
+        if (view.n != 2 || registry_claim_dram(r, 31 * MB) != -ENOSPC)
+            c = 'n';
+    }
+    if (write(out, &c, 1) != 1)
+        _exit(2);
+    for (;;)
+        pause();
+}
+
+/* Its first child is number 1 of a namespace of its own. */
+static pid_t far_start(int how, char *ret_c)
+{
+    int p[2];
+
+    assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (how == LIKE_CONTAINER && unshare(CLONE_NEWPID) != 0) {
+            (void)!write(p[1], "s", 1);
+            _exit(0);
+        }
+        if (how == LIKE_CHROOT || fork() == 0)
+            far_main(how, p[1]);
+        for (;;)
+            pause();
+    }
+    close(p[1]);
+    assert_int_equal(read(p[0], ret_c, 1), 1);
+    close(p[0]);
+    return pid;
+}
+
+static void far_ones(int how)
+{
+    struct registry *r = open_and_join(BUDGET, HY_CLASS_CPU);
+    char c;
+
+    assert_int_equal(registry_claim_dram(r, 40 * MB), 0);
+    pid_t pid = far_start(how, &c);
+    if (c == 's') {
+        end_sleeper(pid);
+        registry_close(r);
+        print_message("no right to a PID namespace or chroot here\n");
+        skip();
+    }
+    assert_int_equal(c, 'k');
+    registry_read(r, &view);
+    assert_int_equal(view.n, 2);
+    assert_int_equal(registry_claim_dram(r, 31 * MB), -ENOSPC); /* also with a look for dead ones */
+    assert_int_equal(registry_claim_dram(r, 30 * MB), 0);
+    end_sleeper(pid);
+    assert_int_equal(claim_soon(r, 30 * MB), 0);
+    registry_read(r, &view);
+    assert_int_equal(view.n, 1);
+    registry_close(r);
+}
+
+static void test_in_another_pid_namespace(void **state)
+{
+    (void)state;
+    far_ones(LIKE_CONTAINER);
+}
+
+static void test_without_proc(void **state)
+{
+    (void)state;
+    far_ones(LIKE_CHROOT);
+}
+
 int main(void)
 {
 #define REG_TEST(fn) cmocka_unit_test_setup_teardown(fn, make_dir, remove_dir)
@@ -310,6 +515,11 @@ int main(void)
         REG_TEST(test_losing_the_slot_harms_neither),
         REG_TEST(test_a_wild_budget_lasts_no_longer_than_its_users),
         REG_TEST(test_more_registries_than_there_is_room_for),
+        REG_TEST(test_cut_at_any_moment),
+        REG_TEST(test_all_descriptors_closed),
+        REG_TEST(test_a_stopped_one_delays_for_a_bounded_time),
+        REG_TEST(test_in_another_pid_namespace),
+        REG_TEST(test_without_proc),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

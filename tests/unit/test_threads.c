@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Thread counts: Algorithm 2 on the paper's kinds of curves, and the online search on
- * the same curves with noise. */
+ * Thread counts: Algorithm 2 on the paper's kinds of curves, and the search while a program runs on
+ * the same curves with noise. What a search may cost: test_regret.c. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -90,149 +90,172 @@ static double noise(double part)
     return 1 + part * ((double)(seed >> 11) * 0x1p-52 - 1);
 }
 
-/* Runs a search to its rest; the speed at its choice over the best there is. */
-static double searched(struct threads_search *s, double knee, double drop, double part)
+/* --- a program under the search ------------------------------------------------------- */
+
+struct program {
+    double knee, drop, noise;
+    double late; /* part of a window's lines that are counted in the next */
+    double owed;
+    struct threads_search search;
+    struct regret purse;
+    double now;
+    unsigned tries[CPUS + 1], few, events[THREADS_GIVEN_UP + 1];
+};
+
+static double model(void *ctx, unsigned count)
 {
-    double best = 0;
-    unsigned windows = 0;
-    while (!s->resting) {
-        unsigned t = threads_search_count(s);
-        assert_in_range(t, 1, CPUS);
-        threads_search_rate(s, speed(knee, drop, t) * noise(part));
-        assert_true(++windows <= THREADS_PROBES);
-    }
-    for (unsigned t = 1; t <= CPUS; t++)
-        best = HY_MAX(best, speed(knee, drop, t));
-    return speed(knee, drop, threads_search_count(s)) / best;
+    const struct program *p = ctx;
+    return HY_MIN((double)count, p->knee);
 }
 
-static void search_finds_the_best_within_ten_percent(void **state)
+static void begin(struct program *p)
+{
+    threads_search_begin(&p->search, CPUS);
+}
+
+static void run(struct program *p, unsigned windows)
+{
+    for (unsigned i = 0; i < windows; i++) {
+        unsigned n = threads_search_count(&p->search);
+        double did = 1e6 * speed(p->knee, p->drop, n) / speed(p->knee, p->drop, CPUS);
+        double late = p->late * noise(1) * did, seen = did - late + p->owed;
+        enum threads_event e;
+        p->owed = late;
+        p->now += 1e6;
+        assert_in_range(n, 1, CPUS);
+        p->few += n < CPUS;
+        e = threads_search_window(&p->search, &p->purse, p->now, seen * noise(p->noise), 1e6, model,
+                                  p);
+        p->events[e]++;
+        if (e == THREADS_TRIED || e == THREADS_FOUND || e == THREADS_ENDED)
+            p->tries[p->search.tried]++;
+    }
+}
+
+static void search_begins_when_it_can_pay(void **state)
+{
+    struct program p = {.knee = 4, .drop = 0.02};
+    (void)state;
+    begin(&p);
+    run(&p, 199);
+    assert_int_equal(p.few, 0);
+    run(&p, 101);
+    assert_true(p.few > 0);
+}
+
+static void search_finds_what_gains(void **state)
 {
     double worst = 1;
     (void)state;
-    for (double drop = 0; drop <= 0.021; drop += 0.02)
-        for (double knee = 1; knee <= CPUS; knee += 0.5)
-            for (unsigned first = 1; first <= CPUS; first++)
-                for (unsigned repeat = 0; repeat < 10; repeat++) {
-                    struct threads_search s;
-                    double part;
-                    threads_search_begin(&s, first, CPUS, 0);
-                    part = searched(&s, knee, drop, repeat ? 0.01 : 0);
-                    worst = HY_MIN(worst, part);
-                }
+    for (double drop = 0.01; drop <= 0.021; drop += 0.01)
+        for (double knee = 1; knee <= 10; knee += 0.5)
+            for (unsigned repeat = 0; repeat < 10; repeat++) {
+                struct program p = {.knee = knee,
+                                    .drop = drop,
+                                    .noise = repeat ? 0.01 : 0,
+                                    .late = repeat > 5 ? 0.3 : 0};
+                double best = speed(knee, drop, (unsigned)ceil(knee)), part;
+                begin(&p);
+                run(&p, 8000);
+                part = speed(knee, drop, p.search.best) / best;
+                worst = HY_MIN(worst, part);
+            }
     print_message("worst choice: %.3f of the best speed\n", worst);
     assert_true(worst > 0.90);
 }
 
-static void mean_waits_until_it_rests(void **state)
+/* The first neighbour is slower: that is all that is tried, and after it comes a rest. */
+static void search_stops_after_the_first_neighbour(void **state)
 {
-    struct threads_mean m = {0};
-    double rate = 0;
-    unsigned n = 0;
+    struct program p = {.knee = 10};
     (void)state;
-    /* Steady: three windows. */
-    while (!threads_mean_add(&m, 5, 2, &rate))
-        n++;
-    assert_int_equal(n, 2);
-    assert_true(rate == 2.5);
-    /* What is late in one window comes in the next. */
-    for (unsigned round = 0; round < 20; round++) {
-        n = 1;
-        while (!threads_mean_add(&m, n % 2 ? 60 : 140, 100, &rate))
-            n++;
-        assert_in_range(n, 4, THREADS_MEAN_MOST);
-        assert_true(rate > 0.95 && rate < 1.05);
-    }
-    /* It ends, whatever comes. */
-    for (n = 1; !threads_mean_add(&m, pow(2, n), 1, &rate); n++)
-        assert_in_range(n, 1, THREADS_MEAN_MOST);
-    /* A window without time is none. */
-    for (n = 0; n < 100; n++)
-        assert_false(threads_mean_add(&m, 1, 0, &rate) || threads_mean_add(&m, NAN, 1, &rate));
+    begin(&p);
+    run(&p, 40); /* now it is clear what will be tried */
+    p.knee = 20;
+    run(&p, 230);
+    assert_int_equal(p.events[THREADS_ENDED], 1);
+    assert_int_equal(p.tries[10], 1);
+    assert_int_equal(p.few, 2);
+    assert_int_equal(p.search.stage, THREADS_RESTS);
+    /* Rests get longer. */
+    run(&p, 20000);
+    assert_in_range(p.events[THREADS_ENDED], 2, 9);
+    assert_true(p.few < 100);
 }
 
-/* The rate with all threads, known before, saves the way up and misleads nobody. */
-static void what_all_threads_reach_helps(void **state)
+static void search_goes_in_small_steps(void **state)
 {
-    double worst = 1;
-    unsigned with = 0, without = 0;
+    struct program p = {.knee = 3, .drop = 0.01};
+    unsigned before = CPUS;
     (void)state;
-    for (double drop = 0; drop <= 0.021; drop += 0.02)
-        for (double knee = 1; knee <= CPUS; knee += 0.5)
-            for (unsigned first = 1; first <= CPUS; first++) {
-                struct threads_search s;
-                double part;
-                threads_search_begin(&s, first, CPUS, speed(knee, drop, CPUS));
-                part = searched(&s, knee, drop, 0.01);
-                worst = HY_MIN(worst, part);
-                with += s.probes;
-                threads_search_begin(&s, first, CPUS, 0);
-                (void)searched(&s, knee, drop, 0.01);
-                without += s.probes;
-            }
-    print_message("worst choice: %.3f of the best speed; probes %u, without %u\n", worst, with,
-                  without);
-    assert_true(worst > 0.90);
-    assert_true(with < without);
-    /* The first of all: nothing is known better. */
-    struct threads_search s;
-    threads_search_begin(&s, CPUS, CPUS, 3);
-    threads_search_rate(&s, 4);
-    assert_true(s.best == CPUS && !s.resting && s.next < CPUS);
+    begin(&p);
+    for (unsigned i = 0; i < 8000; i++) {
+        unsigned n;
+        run(&p, 1);
+        n = threads_search_count(&p.search);
+        if (n == CPUS || n == before)
+            continue;
+        /* Never below half of what proved as fast, and nothing that is predicted to lose. */
+        assert_true(n >= (p.search.best + 1) / 2 && n >= 3);
+        before = n;
+    }
+    assert_int_equal(p.search.best, 3);
 }
 
-static void search_prefers_fewer_threads(void **state)
+static void what_was_found_is_given_up_when_it_is_slower(void **state)
 {
-    struct threads_search s;
+    struct program p = {.knee = 4, .drop = 0.02};
     (void)state;
-    for (unsigned first = 1; first <= CPUS; first++) {
-        threads_search_begin(&s, first, CPUS, 0);
-        (void)searched(&s, 4, 0, 0);
-        assert_in_range(threads_search_count(&s), 4, 5);
-    }
+    begin(&p);
+    run(&p, 4000);
+    assert_int_equal(p.search.stage, THREADS_KEPT);
+    assert_int_equal(p.events[THREADS_FOUND], 1);
+    p.knee = 20; /* another phase */
+    run(&p, 300);
+    assert_int_equal(p.events[THREADS_GIVEN_UP], 1);
+    assert_int_equal(threads_search_count(&p.search), CPUS);
 }
 
-static void search_rests_and_begins_anew(void **state)
+static void search_stops_at_once(void **state)
 {
-    struct threads_search s;
+    struct program p = {.knee = 4, .drop = 0.02};
     (void)state;
-    threads_search_begin(&s, 4, CPUS, 0);
-    (void)searched(&s, 4, 0.01, 0);
-    for (int i = 0; i < 100; i++) {
-        threads_search_rate(&s, 4 * noise(0.1));
-        assert_true(s.resting);
+    begin(&p);
+    while (threads_search_count(&p.search) == CPUS)
+        run(&p, 1);
+    threads_search_stop(&p.search, &p.purse);
+    assert_int_equal(threads_search_count(&p.search), CPUS);
+    assert_true(p.purse.aside_ns == 0);
+    /* Goes to and fro: ever longer rests. */
+    p.few = 0;
+    for (unsigned i = 0; i < 2000; i++) {
+        run(&p, 10);
+        if (i % 4 == 0)
+            threads_search_stop(&p.search, &p.purse);
     }
-    /* One window off is nothing; another phase is. */
-    threads_search_rate(&s, 40);
-    assert_true(s.resting);
-    for (int i = 0; i < 3; i++)
-        threads_search_rate(&s, 1);
-    assert_false(s.resting);
-    assert_true(searched(&s, 15, 0, 0) > 0.9);
-    /* One that changes all the time: ever longer rests. */
-    unsigned probed = 0;
-    for (int i = 0; i < 10000; i++) {
-        probed += !s.resting;
-        threads_search_rate(&s, i / 4 % 2 ? 1 : 40);
-    }
-    assert_true(probed < 10 * THREADS_PROBES);
-    /* A program that does nothing is not judged. */
-    threads_search_begin(&s, 4, CPUS, 0);
-    for (int i = 0; i < 100; i++)
-        assert_int_equal(threads_search_rate(&s, 0), 4);
-    assert_int_equal(threads_search_rate(&s, NAN), 4);
+    assert_true(p.few < 100);
 }
 
 static void search_keeps_its_limits(void **state)
 {
     struct threads_search s;
+    struct program p = {.knee = 1};
+    struct regret purse = {0};
     (void)state;
-    threads_search_begin(&s, 0, 0, 0);
+    threads_search_begin(&s, 0);
+    for (unsigned i = 0; i < 1000; i++)
+        (void)threads_search_window(&s, &purse, 1e6 * i, 1, 1e6, model, &p);
     assert_int_equal(threads_search_count(&s), 1);
-    threads_search_rate(&s, 5);
-    assert_true(s.resting && s.next == 1);
-    threads_search_begin(&s, 5000, 3000, 0);
+    threads_search_begin(&s, 3000);
     assert_int_equal(threads_search_count(&s), THREADS_MAX);
+    /* A program that waits tells nothing, and windows without time are none. */
+    threads_search_begin(&s, CPUS);
+    for (unsigned i = 0; i < 1000; i++) {
+        (void)threads_search_window(&s, &purse, 1e6 * i, 0, 1e6, model, &p);
+        (void)threads_search_window(&s, &purse, 1e6 * i, 1, 0, model, &p);
+        (void)threads_search_window(&s, &purse, 1e6 * i, NAN, 1e6, model, &p);
+        assert_int_equal(threads_search_count(&s), CPUS);
+    }
 }
 
 int main(void)
@@ -241,11 +264,12 @@ int main(void)
         cmocka_unit_test(algorithm2_follows_the_paper),
         cmocka_unit_test(fewest_is_within_the_slack),
         cmocka_unit_test(knee_is_bandwidth_over_demand),
-        cmocka_unit_test(search_finds_the_best_within_ten_percent),
-        cmocka_unit_test(mean_waits_until_it_rests),
-        cmocka_unit_test(what_all_threads_reach_helps),
-        cmocka_unit_test(search_prefers_fewer_threads),
-        cmocka_unit_test(search_rests_and_begins_anew),
+        cmocka_unit_test(search_begins_when_it_can_pay),
+        cmocka_unit_test(search_finds_what_gains),
+        cmocka_unit_test(search_stops_after_the_first_neighbour),
+        cmocka_unit_test(search_goes_in_small_steps),
+        cmocka_unit_test(what_was_found_is_given_up_when_it_is_slower),
+        cmocka_unit_test(search_stops_at_once),
         cmocka_unit_test(search_keeps_its_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

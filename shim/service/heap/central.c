@@ -9,7 +9,7 @@
 #include "sys/os.h"
 
 struct central {
-    pthread_mutex_t lock;
+    struct hy_lock lock;
     uint32_t head;    /* spans with free blocks */
     uint32_t n_empty; /* of them wholly free */
 } __attribute__((aligned(64)));
@@ -17,7 +17,7 @@ struct central {
 static struct central central[HY_TIERS][SIZECLASS_COUNT];
 static uint32_t reciprocal[SIZECLASS_COUNT];
 
-/* Wholly free spans that a class keeps, against making and unmaking one. */
+/* Wholly free spans that a class of small blocks keeps, against making and unmaking one. */
 #define EMPTY_KEPT 1
 
 static uint64_t *bits_of(uint32_t span)
@@ -119,11 +119,11 @@ unsigned central_take(enum hy_tier t, unsigned cls, void **out, unsigned want, b
     struct central *c = &central[t][cls];
     unsigned n = 0;
 
-    pthread_mutex_lock(&c->lock);
+    hy_lock_take(&c->lock);
     if (c->head != NO_GRANULE || make_span(t, cls, force))
         while (n < want && c->head != NO_GRANULE)
             n += take_from(c, c->head, out + n, want - n);
-    pthread_mutex_unlock(&c->lock);
+    hy_lock_release(&c->lock);
     return n;
 }
 
@@ -149,7 +149,7 @@ static void give_one(struct central *c, enum hy_tier t, unsigned cls, void *p)
         list_add(c, i);
     if (++g[i].n_free < g[i].n_blocks)
         return;
-    if (c->n_empty >= EMPTY_KEPT) {
+    if (c->n_empty >= (sizeclass_span_granules(cls) == 1 ? EMPTY_KEPT : 0u)) {
         list_remove(c, i);
         unmake_span(i);
     } else {
@@ -161,10 +161,10 @@ void central_give(enum hy_tier t, unsigned cls, void *const *in, unsigned n)
 {
     struct central *c = &central[t][cls];
 
-    pthread_mutex_lock(&c->lock);
+    hy_lock_take(&c->lock);
     for (unsigned k = 0; k < n; k++)
         give_one(c, t, cls, in[k]);
-    pthread_mutex_unlock(&c->lock);
+    hy_lock_release(&c->lock);
     heap_class_has_room(t, cls);
 }
 
@@ -172,7 +172,7 @@ void central_trim(enum hy_tier t)
 {
     for (unsigned cls = 0; cls < SIZECLASS_COUNT; cls++) {
         struct central *c = &central[t][cls];
-        pthread_mutex_lock(&c->lock);
+        hy_lock_take(&c->lock);
         for (uint32_t i = c->head; i != NO_GRANULE && c->n_empty;) {
             uint32_t next = hy_hg.g[i].next;
             if (hy_hg.g[i].n_free == hy_hg.g[i].n_blocks) {
@@ -182,7 +182,7 @@ void central_trim(enum hy_tier t)
             }
             i = next;
         }
-        pthread_mutex_unlock(&c->lock);
+        hy_lock_release(&c->lock);
     }
 }
 
@@ -191,10 +191,8 @@ void central_init(void)
     for (unsigned cls = 0; cls < SIZECLASS_COUNT; cls++) {
         reciprocal[cls] =
             (uint32_t)(((1ull << 32) + sizeclass_bytes[cls] - 1) / sizeclass_bytes[cls]);
-        for (int t = 0; t < HY_TIERS; t++) {
-            pthread_mutex_init(&central[t][cls].lock, NULL);
+        for (int t = 0; t < HY_TIERS; t++)
             central[t][cls].head = NO_GRANULE;
-        }
     }
 }
 
@@ -202,26 +200,14 @@ void central_prefork(void)
 {
     for (int t = 0; t < HY_TIERS; t++)
         for (unsigned cls = 0; cls < SIZECLASS_COUNT; cls++)
-            pthread_mutex_lock(&central[t][cls].lock);
-}
-
-bool central_try_prefork(void)
-{
-    struct central *all = &central[0][0];
-    for (unsigned n = 0; n < HEAP_BINS; n++)
-        if (!os_lock_within(&all[n].lock, LOCK_PATIENCE_NS)) {
-            while (n-- > 0)
-                pthread_mutex_unlock(&all[n].lock);
-            return false;
-        }
-    return true;
+            hy_lock_prefork(&central[t][cls].lock);
 }
 
 void central_postfork(void)
 {
     for (int t = HY_TIERS; t-- > 0;)
         for (unsigned cls = SIZECLASS_COUNT; cls-- > 0;)
-            pthread_mutex_unlock(&central[t][cls].lock);
+            hy_lock_postfork(&central[t][cls].lock);
 }
 
 static bool span_is_valid(enum hy_tier t, unsigned cls, uint32_t i)
@@ -244,10 +230,10 @@ bool central_is_valid(void)
     for (int t = 0; t < HY_TIERS; t++)
         for (unsigned cls = 0; cls < SIZECLASS_COUNT; cls++) {
             struct central *c = &central[t][cls];
-            pthread_mutex_lock(&c->lock);
+            hy_lock_take(&c->lock);
             for (uint32_t i = c->head; ok && i != NO_GRANULE; i = hy_hg.g[i].next)
                 ok = span_is_valid((enum hy_tier)t, cls, i);
-            pthread_mutex_unlock(&c->lock);
+            hy_lock_release(&c->lock);
         }
     return ok;
 }

@@ -95,10 +95,19 @@ void heap_class_has_room(enum hy_tier t, unsigned cls)
 
 /* --- allocation ------------------------------------------------------------ */
 
+static bool await(enum hy_tier t, size_t bytes)
+{
+    return hy_hg.host.await && hy_hg.host.await(t, bytes);
+}
+
 static void *small_from(enum hy_tier t, unsigned cls)
 {
     void *p = heap_pop(hy_cache, heap_bin(t, cls));
-    return p ? p : cache_refill(t, cls, false);
+    if (!p)
+        p = cache_refill(t, cls, false);
+    if (!p && await(t, (size_t)sizeclass_span_granules(cls) << HEAP_GRANULE_SHIFT))
+        p = cache_refill(t, cls, false);
+    return p;
 }
 
 static void *alloc_small(unsigned cls, enum hy_tier t)
@@ -123,10 +132,18 @@ static void *alloc_small(unsigned cls, enum hy_tier t)
 #define COLOURS    64u /* a page of lines */
 #define COLOUR_MIN (256 * HY_KIB)
 
+static bool resident; /* every page is in memory, used or not (mlockall) */
+
+void heap_all_resident(bool is)
+{
+    __atomic_store_n(&resident, is, __ATOMIC_RELAXED);
+}
+
 static uint8_t next_colour(size_t n, size_t align, bool sampled)
 {
     static uint32_t turn;
-    if (align > LINE || (n < COLOUR_MIN && !sampled))
+    if (align > LINE || (n < COLOUR_MIN && !sampled) ||
+        __atomic_load_n(&resident, __ATOMIC_RELAXED))
         return 0;
     /* An odd step visits them all; a large one keeps neighbours apart. */
     return (uint8_t)(__atomic_add_fetch(&turn, 37, __ATOMIC_RELAXED) % COLOURS);
@@ -178,8 +195,12 @@ static void *alloc_run(size_t n, size_t align, const struct heap_want *w, bool *
     for (unsigned k = 0; k < HY_ARRAY_SIZE(attempt); k++) {
         if (attempt[k].len + a > hy_hg.count[attempt[k].t])
             continue;
-        uint32_t i = pages_alloc(attempt[k].t, (uint32_t)attempt[k].len, (uint32_t)a, size,
-                                 attempt[k].force, ret_zeroed);
+        uint32_t i;
+        do
+            i = pages_alloc(attempt[k].t, (uint32_t)attempt[k].len, (uint32_t)a, size,
+                            attempt[k].force, ret_zeroed);
+        while (i == NO_GRANULE &&
+               await(attempt[k].t, (attempt[k].len + a - 1) << HEAP_GRANULE_SHIFT));
         if (i == NO_GRANULE)
             continue;
         hy_hg.g[i].asked = n;
@@ -233,24 +254,39 @@ static bool is_large_head(const void *p)
     return hy_heap.map[i] == HEAP_LARGE && block_of(i) == p;
 }
 
-/* This thread is in fork and holds every lock: what handlers of the program free
- * meanwhile waits, linked through the blocks themselves. */
-static __thread bool in_fork __attribute__((tls_model("initial-exec")));
+/* Freed by a signal handler that interrupted code of ours, or by a handler of the program in fork:
+ * it waits, linked through the blocks themselves, until this thread holds no lock. */
 static __thread void *put_off __attribute__((tls_model("initial-exec")));
+
+static HY_COLD void free_put_off(void)
+{
+    void *p = put_off;
+    put_off = NULL;
+    while (p) {
+        void *next = *(void **)p;
+        heap_free(p);
+        p = next;
+    }
+}
 
 void heap_free_slow(void *p)
 {
-    static bool told;
-    if (HY_UNLIKELY(in_fork)) {
+    static bool told, twice;
+    if (hy_locks_held()) {
         *(void **)p = put_off;
         put_off = p;
         return;
     }
+    if (HY_UNLIKELY(put_off != NULL))
+        free_put_off();
     uint32_t i = granule_of(p);
     unsigned v = hy_heap.map[i];
 
     if (v >= 1 && v <= HEAP_BINS) {
-        cache_overflow(v, p);
+        if (cache_holds(v, p))
+            log_warn_once(&twice, "the program freed %p twice; ignored", p);
+        else
+            cache_overflow(v, p);
     } else if (is_large_head(p)) {
         hy_heap.map[i] = 0;
         pages_free(i);
@@ -274,7 +310,7 @@ static bool resize_run(uint32_t i, size_t n)
     size_t size = hy_align_up((n ? n : 1) + g->colour * LINE, HY_PAGE);
     size_t len = hy_align_up(size, HEAP_GRANULE) >> HEAP_GRANULE_SHIFT;
 
-    if (in_fork || (n <= SIZECLASS_MAX && g->len > 1))
+    if (hy_locks_held() || (n <= SIZECLASS_MAX && g->len > 1))
         return false; /* no lock now; or a class fits better */
     if (len > g->len) {
         uint32_t before = g->len;
@@ -375,22 +411,6 @@ void heap_prefork(void)
     cache_prefork();
     central_prefork();
     pages_prefork();
-    in_fork = true;
-}
-
-bool heap_try_prefork(void)
-{
-    if (!cache_try_prefork())
-        return false;
-    if (central_try_prefork()) {
-        if (pages_try_prefork()) {
-            in_fork = true;
-            return true;
-        }
-        central_postfork();
-    }
-    cache_postfork();
-    return false;
 }
 
 void heap_postfork(void)
@@ -398,12 +418,8 @@ void heap_postfork(void)
     pages_postfork();
     central_postfork();
     cache_postfork();
-    in_fork = false;
-    while (put_off) {
-        void *p = put_off;
-        put_off = *(void **)p;
-        heap_free(p);
-    }
+    if (put_off && !hy_locks_held())
+        free_put_off();
 }
 
 bool heap_is_valid(void)

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * The heaps: one per tier, both in one reserved address range, so that 'is it
- * ours, and whose' is one comparison and one byte. From the bottom:
- *   pages.c    runs of 64 KiB granules, taken from the supplier in chunks,
- *              kept dirty for reuse within bounds, purged beyond them
- *   central.c  spans of equal blocks, one lock per class; all bookkeeping lies
- *              outside the blocks, so PM pages are not touched by it
- *   cache.c    per-thread stacks of free blocks: the hot path, no lock
- *   heap.c     requests of any size and alignment, realloc
- * Memory, permission (the DRAM budget) and the choice of tier come from outside
- * through struct heap_host. Nothing here calls another allocator, the
- * environment or the registry. Callers hold no lock. */
+ * The heaps: one per tier, both in one reserved address range, so that 'is it ours, and whose' is
+ * one comparison and one byte. From the bottom: pages.c (runs of 64 KiB granules, taken in chunks,
+ * kept dirty for reuse within bounds), central.c (spans of equal blocks, one lock per class; all
+ * bookkeeping lies outside the blocks, so PM is not touched by it), cache.c (per-thread stacks of
+ * free blocks: the hot path, no lock), heap.c (any size and alignment). Memory, permission and the
+ * choice of tier come from outside through struct heap_host. Nothing here calls another
+ * allocator, the environment or the registry. Callers hold no lock. */
 #ifndef HYBRID_SERVICE_HEAP_H
 #define HYBRID_SERVICE_HEAP_H
 
@@ -36,11 +32,16 @@ struct heap_host {
      * whatever the limit (the other tier has failed). */
     bool (*charge)(enum hy_tier tier, size_t bytes, bool force);
     void (*discharge)(enum hy_tier tier, size_t bytes);
-    /* What charge would still allow, roughly; NULL: no matter. */
-    uint64_t (*room)(enum hy_tier tier);
+    uint64_t (*room)(enum hy_tier tier); /* what charge would still allow, roughly (NULL) */
     /* Before purged or fresh memory is used (NULL: nothing to do): false: the medium has no
      * room for it now. */
     bool (*restore)(enum hy_tier tier, void *base, size_t bytes);
+    /* take has had nothing; no lock is held. true: worth asking again (NULL: never). */
+    bool (*await)(enum hy_tier tier, size_t bytes);
+    /* As purge, the addresses as well; restore comes before they are used again (NULL: never). */
+    int (*release)(enum hy_tier tier, void *base, size_t bytes);
+    /* Give back whole pages of a block that is in use (NULL: never); false: they stay. */
+    bool (*trim)(enum hy_tier tier, void *base, size_t bytes);
 };
 
 struct heap_stats {
@@ -77,6 +78,7 @@ struct cache_bin {
 struct thread_cache {
     struct cache_bin bin[256];
     int64_t sample; /* bytes until the next allocation is looked at */
+    int32_t room;   /* bytes of blocks by which its stacks may still grow */
     enum { CACHE_NONE, CACHE_LIVE, CACHE_DEAD } state;
     struct thread_cache *next_free;
 };
@@ -98,7 +100,7 @@ static inline unsigned heap_bin(enum hy_tier t, unsigned cls)
 
 enum hy_tier heap_tier_of(const void *p); /* p must be ours */
 
-/* The hot path of malloc: NULL when the slow one must be taken. */
+/* NULL: the slow path of malloc. */
 static inline void *heap_pop(struct thread_cache *tc, unsigned bin)
 {
     struct cache_bin *b = &tc->bin[bin];
@@ -109,6 +111,8 @@ static inline void *heap_pop(struct thread_cache *tc, unsigned bin)
     return b->slot[n];
 }
 
+#define HEAP_LOOKED_AT 2 /* blocks that are looked at for one that is freed twice */
+
 /* The hot path of free for a pointer of ours; false: take heap_free_slow. */
 static inline bool heap_push(struct thread_cache *tc, void *p)
 {
@@ -117,7 +121,10 @@ static inline bool heap_push(struct thread_cache *tc, void *p)
     uint32_t n = b->n;
     if (HY_UNLIKELY(n >= b->cap))
         return false;
-    b->slot[n] = p;
+    void **top = b->slot + n;
+    if (HY_UNLIKELY(top[-1] == p || top[-2] == p)) /* freed a moment ago */
+        return false;
+    *top = p;
     b->n = n + 1;
     return true;
 }
@@ -170,10 +177,12 @@ void heap_set_favour(enum hy_tier t);
 enum hy_tier heap_favour(void);
 /* A tier has room again: classes that had turned away come back to it. */
 void heap_reopen(enum hy_tier t);
+void heap_all_resident(bool is); /* mlockall: what is not needed costs as much as what is */
 /* Give back what has lain free since the last tick; at most max_bytes. */
 void heap_decay(enum hy_tier t, size_t max_bytes);
-/* Give back everything that is free, including this thread's cache. */
-void heap_trim(enum hy_tier t);
+/* DRAM is short: what is freed goes back at once, to whoever touches memory next. */
+void heap_keep_little(bool keep_little);
+void heap_trim(enum hy_tier t); /* all that is free, this thread's cache included */
 void heap_get_stats(enum hy_tier t, struct heap_stats *ret);
 /* Flush this thread's cache; afterwards the thread works uncached. */
 void heap_thread_exit(void *unused);
@@ -183,12 +192,7 @@ int64_t heap_sample_interval(void);
 /* fork: take and release every lock of the heaps; the child forgets the caches
  * of threads that it does not have. */
 void heap_prefork(void);
-/* The same with patience: false when some lock cannot be had; none is held then. */
-bool heap_try_prefork(void);
 void heap_postfork(void);
-/* In a child that was forked without heap_prefork: this thread keeps no cache, and
- * nothing may be asked of the heaps any more but the size of a block. */
-void heap_abandon(void);
 /* Invariants of both heaps, for tests. */
 bool heap_is_valid(void);
 

@@ -8,10 +8,10 @@
 #include <pthread.h>
 
 #include "service/heap/heap.h"
+#include "sys/lock.h"
 
-#define LOCK_PATIENCE_NS 300000000ull /* heap_try_prefork */
-#define NO_GRANULE       UINT32_MAX
-#define SPAN_MAX_BLOCKS  (HEAP_GRANULE / 16)
+#define NO_GRANULE      UINT32_MAX
+#define SPAN_MAX_BLOCKS (HEAP_GRANULE / 16)
 
 enum run_state {
     RUN_NONE = 0, /* never taken from the supplier */
@@ -42,6 +42,8 @@ struct granule {
         };
     };
     uint32_t weight; /* RUN_LARGE: sampling weight */
+    uint32_t beyond; /* RUN_LARGE: pages behind its size that are in memory, and charged;
+                      * RUN_DIRTY: pages from its start that may be in memory, 0: all */
     uint16_t site;
     uint16_t age; /* RUN_DIRTY: decay tick at which it was freed */
 };
@@ -91,7 +93,6 @@ void pages_stats(enum hy_tier t, struct heap_stats *ret);
 /* The tables may be read below this granule. */
 uint32_t pages_committed(enum hy_tier t);
 void pages_prefork(void);
-bool pages_try_prefork(void);
 void pages_postfork(void);
 bool pages_is_valid(enum hy_tier t);
 
@@ -102,7 +103,6 @@ unsigned central_take(enum hy_tier t, unsigned cls, void **out, unsigned want, b
 void central_give(enum hy_tier t, unsigned cls, void *const *in, unsigned n);
 void central_trim(enum hy_tier t);
 void central_prefork(void);
-bool central_try_prefork(void);
 void central_postfork(void);
 bool central_is_valid(void);
 
@@ -115,9 +115,10 @@ void cache_init(void);
 void *cache_refill(enum hy_tier t, unsigned cls, bool force);
 /* A full (or unusable) bin: make room and put p in, or give it straight back. */
 void cache_overflow(unsigned bin, void *p);
+/* Is it among the last that this thread put there? */
+bool cache_holds(unsigned bin, const void *p);
 void cache_flush_thread(void);
 void cache_prefork(void);
-bool cache_try_prefork(void);
 void cache_postfork(void);
 
 #endif

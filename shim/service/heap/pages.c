@@ -1,23 +1,31 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Runs of granules. Free runs are either clean (no memory behind them, read as
- * zero) or dirty (still resident); the two are kept and joined apart, so that
- * what is known of a run stays true. What is charged to the tier: spans and
- * dirty runs in full, large blocks by their pages. */
+ * Runs of granules. Free runs are either clean (no memory behind them, read as zero) or dirty
+ * (still resident); the two are kept and joined apart, so that what is known of a run stays true.
+ * Charged to the tier: spans and dirty runs in full, large blocks by their pages. */
 #include <string.h>
 
 #include "service/heap/internal.h"
 #include "sys/os.h"
 
-#define EXACT_BINS     64u
-#define BINS           (EXACT_BINS + 26u)
-#define LONG_SCAN      64  /* runs looked at in a bin of mixed lengths */
-#define CHUNK_GRANULES 64u /* 4 MiB a time from the supplier */
-/* How much may lie dirty: a base and a part of what is live; plus what turned
- * out to be given back too early, up to a bound, forgotten by and by. */
-#define DIRTY_BASE   (1 * HY_MIB)
-#define DIRTY_SHARE  32
-#define REGRET_BASE  (64 * HY_MIB)
-#define REGRET_SHARE 2
+#define EXACT_BINS 64u
+#define BINS       (EXACT_BINS + 26u)
+#define LONG_SCAN  64 /* runs looked at in a bin of mixed lengths */
+/* From the supplier at a time: a part of what was taken so far, within these bounds. */
+#define CHUNK_MIN   4u
+#define CHUNK_MAX   64u
+#define CHUNK_SHARE 8
+/* Rows that the tables grow by: whole pages of each, whatever the size of a row. */
+#define ROWS_GRANULE 512u
+#define ROWS_BITS    64u
+#define ROWS_MAP     4096u
+/* What may lie dirty: a base, a part of what is live, and what was given back too early. */
+#define GRANULE_PAGES (HEAP_GRANULE / HY_PAGE)
+#define TRIM_MIN      (16 * HY_KIB) /* behind a block: less is not worth a call */
+#define TRIM_SHARE    4             /* and of a run that is used again, as it may be yet again */
+#define DIRTY_BASE    (1 * HY_MIB)
+#define DIRTY_SHARE   32
+#define REGRET_BASE   (64 * HY_MIB)
+#define REGRET_SHARE  2
 
 struct run_set {
     uint32_t head[BINS];
@@ -26,16 +34,20 @@ struct run_set {
 };
 
 struct pages {
-    pthread_mutex_t lock;
+    struct hy_lock lock;
     struct run_set clean, dirty;
     uint64_t live_bytes, peak_bytes, taken_granules, spans, large, large_allocs, purged_granules;
-    uint64_t early;     /* granules given back for the bound since the last tick */
-    uint64_t regret;    /* granules the bound is raised by */
-    uint32_t committed; /* tables are accessible below this granule */
+    uint64_t early;  /* granules given back for the bound since the last tick */
+    uint64_t regret; /* granules the bound is raised by */
+    uint32_t rows_g, rows_bits, rows_map; /* accessible below this granule */
+    uint32_t committed;                   /* and what all of them are, to be read without lock */
     uint16_t tick;
+    bool tight; /* address space has run out once: what is free gives it back */
 } __attribute__((aligned(64)));
 
 static struct pages pg[HY_TIERS];
+/* Others have a use for what is free: only what proved to be given back too early is kept. */
+static bool little;
 
 static unsigned bin_of(uint32_t len)
 {
@@ -110,8 +122,8 @@ static void mark_run(uint32_t i, uint32_t len, enum run_state st)
     g[i].len = g[i + len - 1].len = len;
 }
 
-/* Put [i, i+len) on a free set, joined with neighbours of the same kind. */
-static void put_free(enum hy_tier t, uint32_t i, uint32_t len, enum run_state st)
+/* Put [i, i+len) on a free set, joined with neighbours of the same kind; its first granule. */
+static uint32_t put_free(enum hy_tier t, uint32_t i, uint32_t len, enum run_state st)
 {
     struct pages *p = &pg[t];
     struct run_set *s = set_of(p, (uint8_t)st);
@@ -131,7 +143,9 @@ static void put_free(enum hy_tier t, uint32_t i, uint32_t len, enum run_state st
     }
     mark_run(i, len, st);
     g[i].age = p->tick;
+    g[i].beyond = 0;
     set_insert(s, i);
+    return i;
 }
 
 static void discharge(enum hy_tier t, uint64_t bytes)
@@ -140,18 +154,24 @@ static void discharge(enum hy_tier t, uint64_t bytes)
         hy_hg.host.discharge(t, bytes);
 }
 
+/* Memory goes back to the system, and its addresses where they are short. */
+static int give_back(enum hy_tier t, uint32_t i, uint32_t len)
+{
+    int (*back)(enum hy_tier, void *, size_t) = pg[t].tight ? hy_hg.host.release : hy_hg.host.purge;
+    return back(t, granule_addr(i), (size_t)len << HEAP_GRANULE_SHIFT);
+}
+
 /* Give one dirty run back to the system. If that fails it stays dirty. */
 static bool purge_run(enum hy_tier t, uint32_t i)
 {
     struct pages *p = &pg[t];
     uint32_t len = hy_hg.g[i].len;
-    size_t bytes = (size_t)len << HEAP_GRANULE_SHIFT;
-    if (hy_hg.host.purge(t, granule_addr(i), bytes) != 0)
+    if (give_back(t, i, len) != 0)
         return false;
     set_remove(&p->dirty, i);
     p->purged_granules += len;
     put_free(t, i, len, RUN_CLEAN);
-    discharge(t, bytes);
+    discharge(t, (uint64_t)len << HEAP_GRANULE_SHIFT);
     return true;
 }
 
@@ -167,11 +187,14 @@ static void purge_down_to(enum hy_tier t, uint64_t granules)
 
 static uint64_t dirty_limit(const struct pages *p)
 {
+    if (__atomic_load_n(&little, __ATOMIC_RELAXED))
+        return HY_MIN(p->regret, (p->live_bytes / 32) >> HEAP_GRANULE_SHIFT);
+    if (p->tight)
+        return DIRTY_BASE >> HEAP_GRANULE_SHIFT;
     return ((DIRTY_BASE + p->live_bytes / DIRTY_SHARE) >> HEAP_GRANULE_SHIFT) + p->regret;
 }
 
-/* Fresh memory is taken although as much was given back a moment ago: a program
- * that frees and allocates large blocks in turn pays for faults. Keep more. */
+/* Fresh memory is taken although as much was given back a moment ago: keep more. */
 static void note_regret(struct pages *p, uint32_t len)
 {
     uint64_t most = (REGRET_BASE + p->live_bytes / REGRET_SHARE) >> HEAP_GRANULE_SHIFT;
@@ -188,10 +211,16 @@ static void note_peak(struct pages *p)
         p->peak_bytes = now;
 }
 
-/* Rows [from, to) of a table of `row` bytes each: whole pages, as steps are. */
-static int commit_rows(void *table, uint32_t from, uint32_t to, size_t row)
+/* Rows of a table of `row` bytes each, up to one at least. */
+static bool commit_rows(void *table, uint32_t *rows, uint32_t want, uint32_t step, size_t row)
 {
-    return os_commit((char *)table + from * row, (to - from) * row);
+    uint32_t to = hy_align_up(want, step);
+    if (want <= *rows)
+        return true;
+    if (os_commit((char *)table + *rows * row, (to - *rows) * row))
+        return false;
+    *rows = to;
+    return true;
 }
 
 /* Tables are made accessible as the range fills, in steps; one granule beyond
@@ -199,27 +228,56 @@ static int commit_rows(void *table, uint32_t from, uint32_t to, size_t row)
 static bool commit_tables(enum hy_tier t, uint32_t i, uint32_t len)
 {
     struct pages *p = &pg[t];
-    uint32_t lo = hy_hg.first[t], end = lo + hy_hg.count[t];
+    uint32_t end = hy_hg.first[t] + hy_hg.count[t];
     uint32_t want = HY_MIN(i + len + 1, end);
 
-    if (want <= p->committed)
-        return true;
-    want = (uint32_t)HY_MIN((uint64_t)hy_align_up(want, HEAP_STEP_GRANULES), (uint64_t)end);
-    if (commit_rows(hy_hg.g, p->committed, want, sizeof(struct granule)) ||
-        commit_rows(hy_hg.bits, p->committed, want, SPAN_MAX_BLOCKS / 8) ||
-        commit_rows(hy_heap.map, p->committed, want, 1))
+    if (!commit_rows(hy_hg.g, &p->rows_g, want, ROWS_GRANULE, sizeof(struct granule)) ||
+        !commit_rows(hy_hg.bits, &p->rows_bits, want, ROWS_BITS, SPAN_MAX_BLOCKS / 8) ||
+        !commit_rows(hy_heap.map, &p->rows_map, want, ROWS_MAP, 1))
         return false;
-    __atomic_store_n(&p->committed, want, __ATOMIC_RELEASE);
+    __atomic_store_n(&p->committed, HY_MIN(p->rows_g, p->rows_map), __ATOMIC_RELEASE);
     return true;
+}
+
+/* Free granules at the end of what was taken, if the next chunk begins there. */
+static uint32_t free_at_end(enum hy_tier t)
+{
+    struct pages *p = &pg[t];
+    uint32_t end = hy_hg.first[t] + (uint32_t)p->taken_granules;
+    if (t != HY_DRAM || p->taken_granules == 0 || hy_hg.g[end - 1].state != RUN_CLEAN)
+        return 0;
+    return hy_hg.g[end - 1].len;
+}
+
+/* Under a limit of the address space everything that is free gives its addresses back: for
+ * larger blocks, and for thread stacks, libraries, the next allocator. */
+static void become_tight(enum hy_tier t)
+{
+    struct pages *p = &pg[t];
+    if (p->tight || t == HY_PM || !hy_hg.host.release) /* PM may only not be ready yet */
+        return;
+    p->tight = true;
+    purge_down_to(t, 0);
+    for (unsigned b = 0; b < BINS; b++)
+        for (uint32_t i = p->clean.head[b]; i != NO_GRANULE; i = hy_hg.g[i].next)
+            (void)hy_hg.host.release(t, granule_addr(i),
+                                     (size_t)hy_hg.g[i].len << HEAP_GRANULE_SHIFT);
 }
 
 static bool grow(enum hy_tier t, uint32_t len)
 {
     struct pages *p = &pg[t];
-    uint32_t n = HY_MAX(len, CHUNK_GRANULES);
+    uint32_t share = (uint32_t)HY_MIN(p->taken_granules / CHUNK_SHARE, (uint64_t)CHUNK_MAX);
+    uint32_t n = HY_MAX(len, HY_MAX(share, CHUNK_MIN));
     void *base = hy_hg.host.take(t, (size_t)n << HEAP_GRANULE_SHIFT);
     if (!base && n > len)
         base = hy_hg.host.take(t, (size_t)(n = len) << HEAP_GRANULE_SHIFT);
+    if (!base) { /* the address space is short: it is added to what is there */
+        become_tight(t);
+        uint32_t have = free_at_end(t);
+        if (have < len)
+            base = hy_hg.host.take(t, (size_t)(n = len - have) << HEAP_GRANULE_SHIFT);
+    }
     if (!base || !commit_tables(t, granule_of(base), n))
         return false;
     p->taken_granules += n;
@@ -260,8 +318,27 @@ static uint32_t find_run(enum hy_tier t, uint32_t len, uint64_t bytes, bool forc
 /* Clean memory is about to be used. */
 static bool restore(enum hy_tier t, uint32_t i, uint32_t len)
 {
-    return !hy_hg.host.restore ||
+    return !hy_hg.host.restore || (t == HY_DRAM && !pg[t].tight) ||
            hy_hg.host.restore(t, granule_addr(i), (size_t)len << HEAP_GRANULE_SHIFT);
+}
+
+/* What a live run is charged: spans in full, large blocks by their pages. */
+static uint64_t run_bytes(const struct granule *g)
+{
+    return g->state == RUN_LARGE ? g->size + g->beyond * HY_PAGE
+                                 : (uint64_t)g->len << HEAP_GRANULE_SHIFT;
+}
+
+/* A block of `size` bytes in a run of which `had` are in memory: what it does not need goes back if
+ * that is `least` or more, and stays charged otherwise. Returns the pages that stay. */
+static uint32_t trim_tail(enum hy_tier t, uint32_t i, uint64_t size, uint64_t had, uint64_t least)
+{
+    if (had <= size)
+        return 0;
+    if (had - size >= HY_MAX(least, TRIM_MIN) && hy_hg.host.trim &&
+        hy_hg.host.trim(t, (char *)granule_addr(i) + size, had - size))
+        return 0;
+    return (uint32_t)((had - size) / HY_PAGE);
 }
 
 uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size, bool force,
@@ -272,7 +349,7 @@ uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size
     enum run_state kind, as = size ? RUN_LARGE : RUN_SPAN;
     uint64_t full = (uint64_t)len << HEAP_GRANULE_SHIFT, bytes = size ? size : full;
 
-    pthread_mutex_lock(&p->lock);
+    hy_lock_take(&p->lock);
     uint32_t i = find_run(t, len + align - 1, bytes, force, &kind), skip = 0;
     if (i != NO_GRANULE) {
         skip = (uint32_t)(-((hy_heap.base >> HEAP_GRANULE_SHIFT) + i) & (align - 1));
@@ -282,7 +359,7 @@ uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size
         }
     }
     if (i != NO_GRANULE) {
-        uint32_t total = g[i].len;
+        uint32_t total = g[i].len, dirty = g[i].beyond;
         set_remove(set_of(p, (uint8_t)kind), i);
         /* Taken first, so that the pieces beside it do not join over it. */
         mark_run(i + skip, len, as);
@@ -290,42 +367,43 @@ uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size
             put_free(t, i, skip, kind);
         if (total - skip - len)
             put_free(t, i + skip + len, total - skip - len, kind);
-        if (kind == RUN_DIRTY) /* was charged in full */
-            discharge(t, full - bytes);
         i += skip;
+        g[i].beyond = 0;
+        if (kind == RUN_DIRTY) { /* was charged in full */
+            uint64_t had = dirty && total == len ? dirty * HY_PAGE : full;
+            g[i].beyond = size ? trim_tail(t, i, bytes, had, full / TRIM_SHARE) : 0;
+            discharge(t, full - bytes - g[i].beyond * HY_PAGE);
+        }
         g[i].size = bytes;
         g[i].site = 0;
         g[i].weight = 1;
-        p->live_bytes += bytes;
+        p->live_bytes += run_bytes(&g[i]);
         p->spans += !size;
         p->large += size != 0;
         p->large_allocs += size != 0;
         note_peak(p);
         *ret_zeroed = kind == RUN_CLEAN;
     }
-    pthread_mutex_unlock(&p->lock);
+    hy_lock_release(&p->lock);
     return i;
-}
-
-/* What a live run is charged: spans in full, large blocks by their pages. */
-static uint64_t run_bytes(const struct granule *g)
-{
-    return g->state == RUN_LARGE ? g->size : (uint64_t)g->len << HEAP_GRANULE_SHIFT;
 }
 
 void pages_set_size(uint32_t head, uint64_t size)
 {
     enum hy_tier t = granule_tier(head);
     struct granule *g = &hy_hg.g[head];
-    pthread_mutex_lock(&pg[t].lock);
+    hy_lock_take(&pg[t].lock);
     uint64_t before = run_bytes(g);
+    uint64_t kept = HY_MIN(before, (uint64_t)g->len << HEAP_GRANULE_SHIFT);
     g->size = size;
-    pg[t].live_bytes += size - before;
-    if (size < before)
-        discharge(t, before - size);
-    else if (size > before)
-        (void)hy_hg.host.charge(t, size - before, true);
-    pthread_mutex_unlock(&pg[t].lock);
+    g->beyond = trim_tail(t, head, size, kept, 0);
+    uint64_t now = run_bytes(g);
+    pg[t].live_bytes += now - before;
+    if (now < before)
+        discharge(t, before - now);
+    else if (now > before)
+        (void)hy_hg.host.charge(t, now - before, true);
+    hy_lock_release(&pg[t].lock);
 }
 
 static void to_dirty(enum hy_tier t, uint32_t i, uint32_t len, uint64_t charged)
@@ -334,7 +412,7 @@ static void to_dirty(enum hy_tier t, uint32_t i, uint32_t len, uint64_t charged)
     uint64_t full = (uint64_t)len << HEAP_GRANULE_SHIFT;
     if (full > charged && !hy_hg.host.charge(t, full - charged, false)) {
         /* No room even for the rounding: it cannot lie about. */
-        if (hy_hg.host.purge(t, granule_addr(i), full) == 0) {
+        if (give_back(t, i, len) == 0) {
             p->purged_granules += len;
             put_free(t, i, len, RUN_CLEAN);
             discharge(t, charged);
@@ -344,7 +422,8 @@ static void to_dirty(enum hy_tier t, uint32_t i, uint32_t len, uint64_t charged)
     } else if (charged > full) {
         discharge(t, charged - full);
     }
-    put_free(t, i, len, RUN_DIRTY);
+    if (put_free(t, i, len, RUN_DIRTY) == i && hy_hg.g[i].len == len)
+        hy_hg.g[i].beyond = (uint32_t)(HY_MIN(charged, full) / HY_PAGE) % (len * GRANULE_PAGES);
     uint64_t limit = dirty_limit(p), before = p->purged_granules;
     if (p->dirty.granules > limit) {
         purge_down_to(t, limit - limit / 4);
@@ -358,7 +437,7 @@ void pages_free(uint32_t head)
     struct pages *p = &pg[t];
     struct granule *g = &hy_hg.g[head];
 
-    pthread_mutex_lock(&p->lock);
+    hy_lock_take(&p->lock);
     uint64_t bytes = run_bytes(g);
     if (g->state == RUN_LARGE)
         p->large--;
@@ -366,7 +445,7 @@ void pages_free(uint32_t head)
         p->spans--;
     p->live_bytes -= bytes;
     to_dirty(t, head, g->len, bytes);
-    pthread_mutex_unlock(&p->lock);
+    hy_lock_release(&p->lock);
 }
 
 void pages_shrink(uint32_t head, uint32_t len)
@@ -374,7 +453,7 @@ void pages_shrink(uint32_t head, uint32_t len)
     enum hy_tier t = granule_tier(head);
     struct granule *g = &hy_hg.g[head];
 
-    pthread_mutex_lock(&pg[t].lock);
+    hy_lock_take(&pg[t].lock);
     if (len < g->len) {
         uint32_t rest = g->len - len;
         mark_run(head, len, RUN_LARGE);
@@ -382,7 +461,7 @@ void pages_shrink(uint32_t head, uint32_t len)
          * new size next, so the rest comes in as not charged. */
         to_dirty(t, head + len, rest, 0);
     }
-    pthread_mutex_unlock(&pg[t].lock);
+    hy_lock_release(&pg[t].lock);
 }
 
 bool pages_grow(uint32_t head, uint32_t len)
@@ -392,7 +471,7 @@ bool pages_grow(uint32_t head, uint32_t len)
     struct granule *g = hy_hg.g;
     bool ok = false;
 
-    pthread_mutex_lock(&p->lock);
+    hy_lock_take(&p->lock);
     uint32_t have = g[head].len, need = len - have, next = head + have;
     if (next < hy_hg.first[t] + hy_hg.count[t] &&
         (g[next].state == RUN_CLEAN || g[next].state == RUN_DIRTY) && g[next].len >= need &&
@@ -412,7 +491,7 @@ bool pages_grow(uint32_t head, uint32_t len)
             ok = true;
         }
     }
-    pthread_mutex_unlock(&p->lock);
+    hy_lock_release(&p->lock);
     return ok;
 }
 
@@ -421,7 +500,7 @@ void pages_decay(enum hy_tier t, size_t max_bytes)
     struct pages *p = &pg[t];
     uint64_t budget = max_bytes >> HEAP_GRANULE_SHIFT;
 
-    pthread_mutex_lock(&p->lock);
+    hy_lock_take(&p->lock);
     for (unsigned b = BINS; b-- > 0 && budget;) {
         uint32_t i = p->dirty.head[b];
         while (i != NO_GRANULE && budget) {
@@ -437,20 +516,30 @@ void pages_decay(enum hy_tier t, size_t max_bytes)
     p->tick++;
     p->early = 0;
     p->regret -= (p->regret + 7) / 8;
-    pthread_mutex_unlock(&p->lock);
+    hy_lock_release(&p->lock);
+}
+
+void heap_keep_little(bool keep_little)
+{
+    bool before = __atomic_exchange_n(&little, keep_little, __ATOMIC_RELAXED);
+    for (int t = 0; keep_little && !before && t < HY_TIERS; t++) {
+        hy_lock_take(&pg[t].lock);
+        purge_down_to((enum hy_tier)t, dirty_limit(&pg[t]));
+        hy_lock_release(&pg[t].lock);
+    }
 }
 
 void pages_purge_all(enum hy_tier t)
 {
-    pthread_mutex_lock(&pg[t].lock);
+    hy_lock_take(&pg[t].lock);
     purge_down_to(t, 0);
-    pthread_mutex_unlock(&pg[t].lock);
+    hy_lock_release(&pg[t].lock);
 }
 
 void pages_stats(enum hy_tier t, struct heap_stats *ret)
 {
     struct pages *p = &pg[t];
-    pthread_mutex_lock(&p->lock);
+    hy_lock_take(&p->lock);
     ret->live_bytes = p->live_bytes;
     ret->dirty_bytes = p->dirty.granules << HEAP_GRANULE_SHIFT;
     ret->peak_bytes = p->peak_bytes;
@@ -459,7 +548,7 @@ void pages_stats(enum hy_tier t, struct heap_stats *ret)
     ret->large_blocks = p->large;
     ret->large_allocs = p->large_allocs;
     ret->purged_bytes = p->purged_granules << HEAP_GRANULE_SHIFT;
-    pthread_mutex_unlock(&p->lock);
+    hy_lock_release(&p->lock);
 }
 
 uint32_t pages_committed(enum hy_tier t)
@@ -470,8 +559,7 @@ uint32_t pages_committed(enum hy_tier t)
 void pages_init(void)
 {
     for (int t = 0; t < HY_TIERS; t++) {
-        pthread_mutex_init(&pg[t].lock, NULL);
-        pg[t].committed = hy_hg.first[t];
+        pg[t].rows_g = pg[t].rows_bits = pg[t].rows_map = pg[t].committed = hy_hg.first[t];
         memset(pg[t].clean.head, 0xff, sizeof(pg[t].clean.head));
         memset(pg[t].dirty.head, 0xff, sizeof(pg[t].dirty.head));
     }
@@ -480,23 +568,13 @@ void pages_init(void)
 void pages_prefork(void)
 {
     for (int t = 0; t < HY_TIERS; t++)
-        pthread_mutex_lock(&pg[t].lock);
-}
-
-bool pages_try_prefork(void)
-{
-    if (!os_lock_within(&pg[HY_DRAM].lock, LOCK_PATIENCE_NS))
-        return false;
-    if (os_lock_within(&pg[HY_PM].lock, LOCK_PATIENCE_NS))
-        return true;
-    pthread_mutex_unlock(&pg[HY_DRAM].lock);
-    return false;
+        hy_lock_prefork(&pg[t].lock);
 }
 
 void pages_postfork(void)
 {
     for (int t = HY_TIERS; t-- > 0;)
-        pthread_mutex_unlock(&pg[t].lock);
+        hy_lock_postfork(&pg[t].lock);
 }
 
 static bool set_is_valid(const struct run_set *s, enum run_state st)
@@ -515,8 +593,8 @@ static bool set_is_valid(const struct run_set *s, enum run_state st)
 
 bool pages_is_valid(enum hy_tier t)
 {
-    pthread_mutex_lock(&pg[t].lock);
+    hy_lock_take(&pg[t].lock);
     bool ok = set_is_valid(&pg[t].clean, RUN_CLEAN) && set_is_valid(&pg[t].dirty, RUN_DIRTY);
-    pthread_mutex_unlock(&pg[t].lock);
+    hy_lock_release(&pg[t].lock);
     return ok;
 }

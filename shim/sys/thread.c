@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sys/thread.h"
+
+#include <linux/close_range.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "sys/os.h"
+#include "sys/raw.h"
+#include "sys/usage.h"
+
+static __thread bool apart __attribute__((tls_model("initial-exec")));
+
+int os_table_leave(void)
+{
+    if (!os_filters_harmless())
+        return -EACCES;
+    /* From there messages reach stderr by these. */
+    if (raw2(SYS_pidfd_open, -1, 0) != -EINVAL || raw3(SYS_pidfd_getfd, -1, 2, 0) != -EBADF)
+        return -ENOSYS;
+    /* Nothing is copied and closed, which drivers and network file systems would notice. */
+    long r = raw3(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE);
+    if (r == 0)
+        apart = true;
+    return (int)r;
+}
+
+void os_table_join(void)
+{
+    apart = true;
+}
+
+bool os_table_apart(void)
+{
+    return apart;
+}
+
+int os_table_borrow(int fd)
+{
+    long process = raw2(SYS_pidfd_open, raw0(SYS_getpid), 0);
+    if (process < 0)
+        return (int)process;
+    long r = raw3(SYS_pidfd_getfd, process, fd, 0);
+    os_close((int)process);
+    return (int)r;
+}
+
+void os_wait_ns(const uint32_t *word, uint32_t value, uint64_t ns)
+{
+    struct timespec ts = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+    (void)raw4(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &ts);
+}
+
+void os_wake(const uint32_t *word)
+{
+    (void)raw3(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX);
+}
+
+bool os_thread_exists(int tid)
+{
+    return raw3(SYS_tgkill, raw0(SYS_getpid), tid, 0) != -ESRCH;
+}
+
+int os_wipe_on_fork(void *page)
+{
+    return (int)raw3(SYS_madvise, page, HY_PAGE, MADV_WIPEONFORK);
+}

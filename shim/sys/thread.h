@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * What threads of ours need, so that the program does not notice them: a table of descriptors of
+ * their own, sleep that can be ended, and whether one has really gone. */
+#ifndef HYBRID_SYS_THREAD_H
+#define HYBRID_SYS_THREAD_H
+
+#include "base/types.h"
+
+/* --- descriptors ------------------------------------------------------------ */
+
+/* Numbers in the program's table are the program's: close(0); open() must give 0. And a table of
+ * ours that held copies of its descriptors would keep its pipes open. So a thread of ours leaves
+ * the table for an empty one. Threads that it makes share that one (os_table_join).
+ * -EACCES: a filter is in force that may kill who asks; -ENOSYS: Linux < 5.9. Then all stays. */
+int os_table_leave(void);
+void os_table_join(void);
+/* Is this thread's table not the program's? Numbers mean nothing in the other one; /proc/self/fd
+ * is the program's in both, /proc/thread-self/fd the thread's. */
+bool os_table_apart(void);
+/* A descriptor of the program's table, for a thread that has left it: what the number is now, to
+ * be closed by os_close. -EBADF, -EPERM, ... */
+int os_table_borrow(int fd);
+
+/* --- sleep and end -------------------------------------------------------------- */
+
+/* Sleep for so long, unless *word is not `value` (any more) or os_wake is called. */
+void os_wait_ns(const uint32_t *word, uint32_t value, uint64_t ns);
+void os_wake(const uint32_t *word);
+/* A thread of this process; false once the kernel counts it no more. */
+bool os_thread_exists(int tid);
+/* The page is zero in a child that has a copy of this memory. */
+int os_wipe_on_fork(void *page);
+
+#endif
