@@ -49,6 +49,7 @@
 #define REFUSED_NS 20000000ull  /* PM that was not to be had is not asked for again for so long */
 
 static uint8_t running;  /* this process has the thread */
+static uint8_t joined;   /* it has taken part in the registry, if it can */
 static uint8_t tried;    /* do not try again after a failure */
 static uint64_t born_ns; /* first poke */
 static uint32_t forks;   /* under way in this process */
@@ -376,8 +377,11 @@ static void *control_main(void *unused)
     if (runtime_state() == HY_SERVING && !pause_wanted())
         engage_now();
     heap_all_resident(os_locks_future());
-    if (runtime_state() == HY_STEERING)
+    if (runtime_state() == HY_STEERING) {
         policy_join();
+        threadcap_joined();
+    }
+    __atomic_store_n(&joined, 1, __ATOMIC_RELEASE);
     if (record_wanted()) { /* from the first moment on, not after a window */
         record_tick();
         classify_tick();
@@ -421,7 +425,7 @@ bool control_joins(void)
     (void)start_once();
     if (!control_running())
         return false;
-    for (uint64_t end = os_now_ns() + JOIN_NS; !policy_tried_joining() && os_now_ns() < end;)
+    for (uint64_t end = os_now_ns() + JOIN_NS; !__atomic_load_n(&joined, __ATOMIC_ACQUIRE) && os_now_ns() < end;)
         os_sleep_ns(JOIN_LOOK_NS);
     return true;
 }
@@ -526,6 +530,7 @@ void control_postfork_child(void)
 {
     pause_own_process();
     __atomic_store_n(&running, 0, __ATOMIC_RELEASE);
+    joined = 0;
     __atomic_store_n(&tried, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&forks, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&loading, 0, __ATOMIC_SEQ_CST);

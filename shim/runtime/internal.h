@@ -112,9 +112,8 @@ enum claim_answer { CLAIM_OPEN, CLAIM_MADE, CLAIM_DENIED };
 enum claim_answer policy_claim_answer(uint64_t need);
 /* By the control thread, or in the constructor: take part in the registry. */
 void policy_join(void);
-/* Is there one to join, and has it been tried? */
+/* Is there one to join? */
 bool policy_has_registry(void);
-bool policy_tried_joining(void);
 /* By the control thread: claim what is needed, give back what is not. false: nothing was. */
 bool policy_refresh(void);
 /* What the limit leaves; the others' claims are not asked. */

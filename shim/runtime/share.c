@@ -337,11 +337,6 @@ bool policy_has_registry(void)
     return hy_pol.reg_path[0] != '\0';
 }
 
-bool policy_tried_joining(void)
-{
-    return __atomic_load_n(&hy_pol.reg_state, __ATOMIC_ACQUIRE) != REG_NOT_YET;
-}
-
 void policy_join(void)
 {
     hy_lock_take(&lock);

@@ -36,6 +36,7 @@ void threadcap_begin(void);
 bool threadcap_possible(void);
 /* The registry can be told. */
 void threadcap_engaged(void);
+void threadcap_joined(void);
 /* From the control thread: where the data are decides. */
 void threadcap_tick(void);
 /* No cap any more, for good: nothing is placed in this process. */

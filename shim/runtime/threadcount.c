@@ -198,6 +198,18 @@ void threadcap_tick(void)
     }
 }
 
+/* The control thread has joined the registry: what others leave is known before the program's
+ * first question. */
+void threadcap_joined(void)
+{
+    struct cpus_of_others o;
+    if (hy_config.set.threads.off || __atomic_exchange_n(&count.asked, true, __ATOMIC_ACQ_REL))
+        return;
+    exchange(&o);
+    if (o.confined > 0 && has_second_memory())
+        offer(&o);
+}
+
 /* A program sizes its threads by the answer: what others leave must be known before. Once; later
  * the control thread keeps it up to date. */
 void threadcap_before_question(void)

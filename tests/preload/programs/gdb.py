@@ -29,6 +29,8 @@ int main(int argc, char **argv)
 }
 '''
 ALIKE = re.compile(r'0x[0-9a-f]+|\(?(LWP|process|Thread) [0-9a-fx]+\)?|\[New .*\]|\[Thread .*\]|\[Switching .*\]|^Using host.*$', re.M)
+# gdb names the thread that stopped where there are several, and we may have added ours.
+WHICH = re.compile(r'^Thread \d+ "[^"]*" hit ', re.M)
 
 
 def build(cache):
@@ -45,7 +47,7 @@ def session(ctx, commands, *args):
     for c in commands:
         argv += ['-ex', c]
     got = ctx.run([*argv, '--args', build(ctx.cache), *args], record=None, timeout=240)
-    text = ALIKE.sub('#', got.out.decode('utf-8', 'replace')).replace(ctx.cache, '@CACHE@')
+    text = ALIKE.sub('#', WHICH.sub('', got.out.decode('utf-8', 'replace'))).replace(ctx.cache, '@CACHE@')
     ctx.record('gdb status', got.status)
     ctx.record('gdb', '\n'.join(ln for ln in text.splitlines() if ln.strip(' #') and 'warning' not in ln))
 

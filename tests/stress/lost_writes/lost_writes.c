@@ -17,6 +17,7 @@
 
 #include "kinds.h"
 #include "movers.h"
+#include "sys/emulator.h"
 #include "watch.h"
 
 enum {
@@ -26,7 +27,7 @@ enum {
     FORK_EVERY = 4,
     FORK_RARELY = 128,
     CHILD_LOOKS = 20,
-    PHASE_SECONDS = 1,
+    PHASE_SECONDS = 4,
     PATIENCE_SECONDS = 400
 };
 
@@ -45,11 +46,11 @@ static uint64_t next(uint64_t *random)
     return *random >> 33;
 }
 
-/* To who moves the pages. */
+/* To who moves the pages. On an emulated machine pages of idle writers are not worth a move. */
 static void give_way(void)
 {
     const struct timespec a_while = {0, 3000000};
-    if (phase)
+    if (phase && !emulator_open())
         nanosleep(&a_while, NULL);
     else
         sched_yield();
