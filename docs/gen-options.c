@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "decide/options.h"
-#include "decide/text.h"
+#include "base/text.h"
 #include "roff.h"
+#include "settings/rules/options.h"
 
 /* Limits are bytes, nanoseconds or plain numbers, by the option's type. */
 static void put_limits(const struct hy_opt_info *info)

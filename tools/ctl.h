@@ -8,8 +8,8 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "decide/options.h"
-#include "service/topology.h"
+#include "core/topology.h"
+#include "settings/rules/options.h"
 
 /* Exit statuses of hybridctl itself; those of `run` follow env(1) and the shell. */
 enum {

@@ -3,7 +3,7 @@
 #ifndef HYBRID_TOOLS_CTL_DOCTOR_H
 #define HYBRID_TOOLS_CTL_DOCTOR_H
 
-#include "decide/options.h"
+#include "settings/rules/options.h"
 
 enum finding_state { FOUND_OK, FOUND_MISSING, FOUND_INFO };
 

@@ -13,10 +13,10 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "classify/counters.h"
 #include "ctl.h"
 #include "ctl_probe.h"
-#include "service/counters.h"
-#include "service/registry.h"
+#include "place/registry.h"
 #include "sys/os.h"
 #include "sys/usage.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * hybridctl explain: what a profile says, and what would go where, by the decisions of the
- * library itself (decide/site_plan.h). */
+ * library itself (place/rules/site_plan.h). */
 #include "ctl_explain.h"
 
 #include <errno.h>
@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
+#include "core/topology.h"
 #include "ctl.h"
-#include "decide/text.h"
-#include "service/profile_file.h"
-#include "service/topology.h"
+#include "settings/profile_file.h"
 #include "sys/os.h"
 
 struct request {

@@ -3,8 +3,8 @@
 #ifndef HYBRID_TOOLS_CTL_EXPLAIN_H
 #define HYBRID_TOOLS_CTL_EXPLAIN_H
 
-#include "decide/site_plan.h"
-#include "runtime/figures.h"
+#include "classify/figures.h"
+#include "place/rules/site_plan.h"
 
 #define NOTES_MAX 16
 #define NOTE_CAP  320

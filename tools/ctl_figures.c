@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * The doctor's word on the machine's figures: which ones hold, and how to get better ones. */
+#include "classify/figures.h"
 #include "ctl.h"
 #include "ctl_doctor.h"
-#include "runtime/figures.h"
 
 static void hear(void *ctx, const char *message)
 {

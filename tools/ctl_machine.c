@@ -9,9 +9,9 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-#include "decide/machine_figures.h"
-#include "decide/profile.h"
-#include "service/profile_file.h"
+#include "classify/rules/machine_figures.h"
+#include "settings/profile_file.h"
+#include "settings/rules/profile.h"
 #include "sys/env.h"
 #include "sys/os.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "decide/text.h"
+#include "base/text.h"
 #include "sys/env.h"
 
 void ctl_error(const char *fmt, ...)

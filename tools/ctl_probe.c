@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "service/sampler.h"
-#include "service/sampler_loads.h"
+#include "pages/sampler.h"
+#include "pages/sampler_loads.h"
 #include "sys/usage.h"
 
 /* Linux 6.7, newer than the headers of Debian 12 (include/uapi/linux/fs.h and

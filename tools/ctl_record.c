@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "base/cpuset.h"
-#include "decide/profile_merge.h"
-#include "decide/profile_write.h"
-#include "decide/recording.h"
-#include "decide/run_facts.h"
-#include "runtime/figures.h"
+#include "classify/figures.h"
+#include "classify/rules/recording.h"
+#include "classify/rules/run_facts.h"
+#include "record/rules/profile_merge.h"
+#include "record/rules/profile_write.h"
 #include "sys/os.h"
 
 /* Sites of all inputs together, before the less important ones go. */

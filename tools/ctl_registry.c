@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "decide/text.h"
+#include "base/text.h"
 #include "sys/env.h"
 #include "sys/os.h"
 

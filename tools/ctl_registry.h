@@ -5,7 +5,7 @@
 #define HYBRID_TOOLS_CTL_REGISTRY_H
 
 #include "ctl.h"
-#include "service/registry.h"
+#include "place/registry.h"
 
 /* The path by option, environment or default; NULL: told on stderr. */
 const char *ctl_registry_path(const char *option);

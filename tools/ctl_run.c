@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "config.h"
-#include "service/registry.h"
+#include "place/registry.h"
 #include "sys/emulator.h"
 #include "sys/env.h"
 #include "sys/os.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/text.h"
 #include "ctl_registry.h"
-#include "decide/text.h"
 
 static struct registry_view view; /* ~40 KiB: not for the stack */
 

@@ -14,7 +14,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "decide/text.h"
+#include "base/text.h"
 #include "sys/env.h"
 #include "sys/os.h"
 

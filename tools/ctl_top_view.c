@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "decide/text.h"
+#include "base/text.h"
 
 const char top_keys[] = "dram|pm|moves|written|threads|slowdown|pid|name";
 const char top_letters[] = "dpmwtsin";

@@ -17,10 +17,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "decide/machine_figures.h"
-#include "decide/options.h"
+#include "classify/figures.h"
+#include "classify/rules/machine_figures.h"
 #include "measure.h"
-#include "runtime/figures.h"
+#include "settings/rules/options.h"
 #include "sys/cpu.h"
 #include "sys/env.h"
 #include "sys/os.h"

@@ -12,12 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "decide/options.h"
+#include "core/topology.h"
 #include "measure.h"
-#include "service/cpu_facts.h"
-#include "service/topology.h"
+#include "settings/rules/options.h"
 #include "sys/cpu.h"
 #include "sys/os.h"
+#include "threads/cpu_facts.h"
 
 /* So much more than the largest cache that what it keeps does not matter. */
 #define CACHES         16

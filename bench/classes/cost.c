@@ -16,9 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "decide/classifier.h"
-#include "decide/tally.h"
-#include "service/counters.h"
+#include "classify/counters.h"
+#include "classify/rules/classes.h"
+#include "classify/rules/tally.h"
 #include "tests/unit/fake_papi.h"
 
 #define MOST_THREADS 60 /* the fake has 64 sets */
@@ -74,7 +74,7 @@ static double read_ns(void)
     return begin;
 }
 
-/* As runtime/classify.c does it. Parts of it in ret: reading, classifying. */
+/* As classifier.c does it. Parts of it in ret: reading, classifying. */
 static int take_windows(double ret[2])
 {
     struct class_rules rules = class_rules_default();

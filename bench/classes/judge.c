@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decide/classifier.h"
-#include "decide/recording.h"
+#include "classify/rules/classes.h"
+#include "classify/rules/recording.h"
 
 static char text[8 << 20], file[FIGURES_MAX_BYTES];
 

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "decide/predictor.h"
 #include "history.h"
+#include "pages/rules/predictor.h"
 
 #define AHEAD 10u
 

@@ -10,10 +10,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "service/migrator.h"
+#include "pages/mover.h"
 #include "sys/emulator.h"
 #include "sys/os.h"
-#include "sys/track.h"
+#include "sys/pages/track.h"
 
 static enum migrate_way way;
 static uint64_t pages;

@@ -9,8 +9,8 @@
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
 
+#include "sys/pages/track.h"
 #include "sys/raw.h"
-#include "sys/track.h"
 
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "decide/machine_figures.h"
+#include "classify/rules/machine_figures.h"
 
 static unsigned told;
 

@@ -8,8 +8,8 @@
 
 #include <errno.h>
 
-#include "decide/options.h"
-#include "decide/text.h"
+#include "base/text.h"
+#include "settings/rules/options.h"
 
 static unsigned told;
 

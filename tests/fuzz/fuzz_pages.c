@@ -2,8 +2,8 @@
  * Page histories and move lists under any sequence of passes, moves and refusals: counts
  * agree, groups tile, budgets are kept. Four bytes an operation. */
 #include "../unit/pages_util.h"
-#include "decide/movelist.h"
 #include "fuzz.h"
+#include "pages/rules/movelist.h"
 
 #define PAGES 1500u
 

@@ -5,9 +5,9 @@
 
 #include <errno.h>
 
-#include "decide/profile_merge.h"
-#include "decide/profile_write.h"
-#include "decide/site_quota.h"
+#include "place/rules/site_quota.h"
+#include "record/rules/profile_merge.h"
+#include "record/rules/profile_write.h"
 
 static unsigned told;
 

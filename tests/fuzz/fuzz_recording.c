@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <math.h>
 
-#include "decide/classifier.h"
-#include "decide/recording.h"
+#include "classify/rules/classes.h"
+#include "classify/rules/recording.h"
 
 static void hear(void *ctx, const char *message)
 {

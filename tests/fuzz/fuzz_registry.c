@@ -11,8 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "service/registry.h"
-#include "service/registry_file.h"
+#include "place/registry.h"
+#include "place/registry_file.h"
 
 enum {
     READY_HEADER = 1,  /* as a finished file has it */

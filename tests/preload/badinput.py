@@ -4,7 +4,7 @@
 
     badinput.py --lib build/shim/libhybrid.so --bin build/tests/preload [NAME...]
 
-The options come from shim/decide/options.def, so that a new one is tried as well.
+The options come from shim/settings/rules/options.def, so that a new one is tried as well.
 """
 import argparse
 import os

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #ifdef STRESS_DIRECT
-#include "service/heap/heap.h"
+#include "heap/heap.h"
 #include "sys/os.h"
 
 static char *base;

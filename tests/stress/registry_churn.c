@@ -19,8 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "service/registry.h"
-#include "service/registry_file.h"
+#include "place/registry.h"
+#include "place/registry_file.h"
 
 #define REG_LOAD(p)     __atomic_load_n(p, __ATOMIC_SEQ_CST)
 #define REG_STORE(p, v) __atomic_store_n(p, v, __ATOMIC_SEQ_CST)

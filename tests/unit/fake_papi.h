@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * A libpapi for machines without a PMU: the functions that shim/service/counters_papi.c
+ * A libpapi for machines without a PMU: the functions that shim/classify/counters_papi.c
  * uses, with the arguments and errors of the real one, over events that a test names. */
 #ifndef HYBRID_TESTS_FAKE_PAPI_H
 #define HYBRID_TESTS_FAKE_PAPI_H

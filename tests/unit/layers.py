@@ -1,18 +1,28 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The structure of shim/, checked (docs/DESIGN.md, "Layers").
+"""The house: the rooms of shim/ and who may reach whom, checked (shim/README.md).
 
 layers.py SHIM         check a tree; one line per violation, exit status 1 if any
 layers.py --self-test  check that every rule finds its violation
 """
+import collections
 import pathlib
 import re
 import sys
 import tempfile
 
-LAYERS = ['base', 'sys', 'decide', 'service', 'runtime', 'hook']
+# From the ground up: a room reaches those before it, so that rooms form no circle.
+ROOMS = ['base', 'sys', 'core', 'settings', 'heap', 'classify', 'place', 'threads', 'pages',
+         'record', 'report', 'process', 'hooks']
+# Files that stand in shim/ itself: the front door of a room, or a hook, which may reach all.
+FRONT_DOORS = {'classifier': 'classify', 'migrator': 'pages', 'threadcap': 'hooks'}
+# A decision is a file below rules/ of its room: it reaches base/ and other decisions, no more.
+RULES = 'rules'
 MAX_SOURCE_LINES = 600
 MAX_HEADER_LINES = 200
+MAX_FILES = 20  # .c files in a folder
+# What still reaches upwards.
+KNOWN = {'classifier.c', 'core/internal.h', 'settings/settings.c'}
 
 # What -> the only file where it may be used.
 ONE_PLACE = {
@@ -59,38 +69,52 @@ def words(code, names):
             yield number, m.group(1)
 
 
-def service_of(parts, services):
-    """The service a file below service/ belongs to: its folder, or the longest
-    name of a service that its own begins with (registry_file.c: registry)."""
-    if len(parts) > 2:
-        return parts[1]
-    stem = parts[1].rsplit('.', 1)[0]
-    owners = [s for s in services if stem == s or stem.startswith(s + '_')]
-    return max(owners, key=len) if owners else stem
+def room_of(parts):
+    """The room of a file of shim/; None: it stands in none."""
+    if len(parts) > 1:
+        return parts[0] if parts[0] in ROOMS[:-1] else None
+    stem = parts[0].rsplit('.', 1)[0]
+    return FRONT_DOORS.get(stem, 'hooks' if stem.endswith('_hook') else None)
+
+
+def is_pure(parts):
+    return parts[0] == 'base' or RULES in parts[:-1]
+
+
+def check_include(target, parts, tell):
+    """A quoted include of a file of ours."""
+    to = target.split('/')
+    room, other = room_of(parts), room_of(to)
+    if other is None:
+        tell('includes "%s", which does not name its room' % target)
+    elif ROOMS.index(other) > ROOMS.index(room) and '/'.join(parts) not in KNOWN:
+        tell('%s includes "%s" of a room above' % (room, target))
+    elif is_pure(parts) and not is_pure(to):
+        tell('a decision includes "%s", which is none' % target)
 
 
 def check(shim):
     """Violations of the tree as 'file:line: sentence'."""
     shim = pathlib.Path(shim)
     files = sorted(p for p in shim.rglob('*') if p.suffix in ('.c', '.h', '.def'))
-    stems = {p.stem for p in (shim / 'service').glob('*.h')} | {
-        p.name for p in (shim / 'service').glob('*') if p.is_dir()}
-    # registry_file.h beside registry.h is a part, not a service
-    services = {s for s in stems if not any(s.startswith(t + '_') for t in stems if t != s)}
     found = []
     memkind_users = []
+    folders = collections.Counter(p.parent for p in files if p.suffix == '.c')
+    for folder, n in folders.items():
+        if n > MAX_FILES:
+            found.append('%s:1: %d files, more than %d' % (folder.relative_to(shim), n, MAX_FILES))
     for path in files:
         name = path.relative_to(shim).as_posix()
         parts = name.split('/')
-        layer = parts[0]
+        room = room_of(parts)
         text = path.read_text()
         code = strip(text)
 
         def tell(line, sentence, name=name):
             found.append('%s:%d: %s' % (name, line, sentence))
 
-        if layer not in LAYERS or len(parts) < 2:
-            tell(1, 'is in no layer (%s)' % ', '.join(LAYERS))
+        if room is None:
+            tell(1, 'stands in no room (%s)' % ', '.join(ROOMS))
             continue
         lines = text.count('\n')
         limit = MAX_HEADER_LINES if path.suffix == '.h' else MAX_SOURCE_LINES
@@ -103,25 +127,17 @@ def check(shim):
             target = m.group(2)
             if target == 'memkind.h' or target.startswith('memkind/'):
                 memkind_users.append((name, number))
-            if m.group(1) == '<' or target == 'config.h':
-                continue
-            to = target.split('/')
-            if to[0] not in LAYERS or len(to) < 2:
-                tell(number, 'includes "%s", which does not name its layer' % target)
-            elif LAYERS.index(to[0]) > LAYERS.index(layer):
-                tell(number, '%s includes "%s" of the layer above' % (layer, target))
-            elif layer == 'service' and to[0] == 'service':
-                mine, other = service_of(parts, services), service_of(to, services)
-                if mine != other:
-                    tell(number, 'service %s includes service %s' % (mine, other))
+            if m.group(1) == '"' and target != 'config.h':
+                check_include(target, parts, lambda s, n=number: tell(n, s))
         for place, names in ONE_PLACE.items():
             if name != place:
                 for number, word in words(code, names):
                     tell(number, '%s belongs into %s' % (word, place))
-        if layer != 'sys':
+        if room != 'sys':
             for number, word in calls(code, ['syscall']):
                 tell(number, 'system call outside sys/')
-        if layer in ('base', 'decide', 'service', 'runtime'):
+        # The hooks define some of these names themselves, and are a few lines each.
+        if room not in ('sys', 'hooks'):
             for number, word in calls(code, KERNEL_CALLS):
                 tell(number, '%s() asks the kernel: that belongs into sys/' % word)
         # What the hooks define under such a name is no call of it.
@@ -134,39 +150,41 @@ def check(shim):
 
 # Rule -> a file that breaks it and a part of the sentence that must come.
 VIOLATIONS = {
-    'upward include': ('sys/a.c', '#include "service/one.h"\n', 'of the layer above'),
-    'decide above sys': ('sys/a.h', '#include "decide/x.h"\n', 'of the layer above'),
-    'relative include': ('service/one.c', '#include "one.h"\n', 'does not name its layer'),
-    'service to service': ('service/one.c', '#include "service/two.h"\n', 'includes service two'),
-    'folder service': ('service/deep/a.c', '#include "service/one.h"\n', 'includes service one'),
-    'part of a service': ('service/one_file.c', '#include "service/two.h"\n', 'service one includes'),
-    'memkind twice': ('service/two.c', '#include <memkind.h>\n', 'already used by service/one.c'),
-    'getenv': ('runtime/a.c', 'char *f(void) { return getenv("X"); }\n', 'belongs into sys/env.c'),
+    'upward include': ('sys/a.c', '#include "heap/one.h"\n', 'of a room above'),
+    'below the decisions': ('sys/a.h', '#include "place/rules/x.h"\n', 'of a room above'),
+    'relative include': ('heap/one.c', '#include "one.h"\n', 'does not name its room'),
+    'front door': ('heap/one.c', '#include "migrator.h"\n', 'of a room above'),
+    'decision to kernel': ('place/rules/x.c', '#include "sys/os.h"\n', 'a decision includes'),
+    'decision to its room': ('place/rules/x.c', '#include "place/a.h"\n', 'a decision includes'),
+    'decision upwards': ('heap/rules/x.c', '#include "place/rules/x.h"\n', 'of a room above'),
+    'memkind twice': ('place/two.c', '#include <memkind.h>\n', 'already used by heap/one.c'),
+    'getenv': ('core/a.c', 'char *f(void) { return getenv("X"); }\n', 'belongs into sys/env.c'),
     'environ': ('sys/os.c', 'char **f(void) { return environ; }\n', 'belongs into sys/env.c'),
-    'dlsym': ('hook/a.c', 'void *f(void) { return dlsym(0, "x"); }\n', 'belongs into sys/dl.c'),
+    'dlsym': ('a_hook.c', 'void *f(void) { return dlsym(0, "x"); }\n', 'belongs into sys/dl.c'),
     'dlopen': ('sys/os.c', 'void *f(void) { return dlopen("x", 1); }\n', 'belongs into sys/dl.c'),
-    'syscall': ('service/one.c', 'long f(void) { return syscall(1); }\n', 'system call outside'),
-    'kernel call': ('decide/a.c', 'int f(void) { return open("x", 0); }\n', 'asks the kernel'),
+    'syscall': ('heap/two.c', 'long f(void) { return syscall(1); }\n', 'system call outside'),
+    'kernel call': ('place/a.c', 'int f(void) { return open("x", 0); }\n', 'asks the kernel'),
     'abort': ('base/a.c', 'void f(void) { abort(); }\n', 'foreign program'),
-    'long source': ('hook/a.c', '\n' * (MAX_SOURCE_LINES + 1), 'lines, more than'),
-    'long header': ('hook/a.h', '\n' * (MAX_HEADER_LINES + 1), 'lines, more than'),
-    'no layer': ('extra/a.c', '\n', 'is in no layer'),
+    'long source': ('a_hook.c', '\n' * (MAX_SOURCE_LINES + 1), 'lines, more than'),
+    'long header': ('a_hook.h', '\n' * (MAX_HEADER_LINES + 1), 'lines, more than'),
+    'no room': ('extra/a.c', '\n', 'stands in no room'),
+    'no front door': ('extra.c', '\n', 'stands in no room'),
 }
 CLEAN = {
     'base/t.h': '/* getenv( and dlsym( in a comment, */\n',
     'sys/env.c': '#include "base/t.h"\nchar *f(const char *n) { return getenv(n); }\n',
     'sys/dl.c': 'void *g(void *h) { return dlsym(h, "open("); }\n',
     'sys/os.c': 'long k(void) { return syscall(1); }\n',
-    'decide/x.h': '#include "base/t.h"\n',
-    'service/one.h': '#include "decide/x.h"\n',
-    'service/two.h': '#include "sys/os.h"\n',
-    'service/one.c': '#include <memkind.h>\n#include "service/one.h"\n'
-                     'void c(struct s *p) { p->read(1); os_open(2); p->ops.close(3); }\n',
-    'service/one_file.c': '#include "service/one.h"\n',
-    'service/deep/a.c': '#include "service/deep/a.h"\n',
-    'service/deep/a.h': '\n',
-    'runtime/a.c': '#include "service/one.h"\n#include "service/two.h"\n',
-    'hook/a.c': '#include "runtime/a.h"\nint mmap(int x) { return x; }\n',
+    'place/rules/x.h': '#include "base/t.h"\n',
+    'pages/rules/y.h': '#include "place/rules/x.h"\n',
+    'heap/one.h': '#include "sys/os.h"\n',
+    'place/two.h': '#include "heap/one.h"\n',
+    'heap/one.c': '#include <memkind.h>\n#include "heap/one.h"\n'
+                  'void c(struct s *p) { p->read(1); os_open(2); p->ops.close(3); }\n',
+    'sys/walk/a.c': '#include "sys/os.h"\n',
+    'migrator.c': '#include "migrator.h"\n#include "pages/rules/y.h"\n',
+    'process/a.c': '#include "migrator.h"\n#include "heap/one.h"\n',
+    'a_hook.c': '#include "process/a.h"\nint mmap(int x) { return x; }\n',
 }
 
 

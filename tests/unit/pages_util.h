@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "decide/history.h"
+#include "pages/rules/history.h"
 
 /* Groups tile the ranges, every page is found in its own, and the map agrees with them.
  * NULL, or what is wrong. */

@@ -19,8 +19,8 @@
 
 #include <cmocka.h>
 
-#include "service/registry.h"
-#include "service/registry_file.h"
+#include "place/registry.h"
+#include "place/registry_file.h"
 #include "sys/os.h"
 
 #define REG_LOAD(p) __atomic_load_n(p, __ATOMIC_SEQ_CST)

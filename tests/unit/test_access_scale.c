@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "decide/access_scale.h"
+#include "record/rules/access_scale.h"
 
 static bool near(double a, double b)
 {

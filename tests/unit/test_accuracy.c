@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "decide/coverage.h"
-#include "decide/predictor.h"
+#include "pages/rules/coverage.h"
+#include "pages/rules/predictor.h"
 
 #define PAGES  2000u
 #define PASSES 200u

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "decide/classifier.h"
-#include "decide/recording.h"
+#include "classify/rules/classes.h"
+#include "classify/rules/recording.h"
 #include "rounds.h"
 
 #define SECOND 1e9

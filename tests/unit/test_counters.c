@@ -19,8 +19,8 @@
 #include <cmocka.h>
 
 #include "child.h"
-#include "decide/recording.h"
-#include "service/counters.h"
+#include "classify/counters.h"
+#include "classify/rules/recording.h"
 #include "sys/filter.h"
 #include "sys/usage.h"
 #include "tests/unit/alone.h"

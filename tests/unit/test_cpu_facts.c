@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "decide/text.h"
-#include "service/cpu_facts.h"
+#include "base/text.h"
+#include "threads/cpu_facts.h"
 
 static char root[] = "/tmp/hybrid-cpus-XXXXXX";
 static struct cpu_facts facts[HY_CPUS];

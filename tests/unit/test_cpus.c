@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "decide/cpus.h"
+#include "threads/rules/cpus.h"
 
 static struct hy_cpus range(unsigned from, unsigned to)
 {

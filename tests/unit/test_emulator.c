@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
+#include "heap/supply.h"
 #include "pmemu.h"
-#include "service/supply.h"
 #include "sys/emulator.h"
 #include "sys/os.h"
 

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "decide/machine_figures.h"
-#include "decide/recording.h"
+#include "classify/rules/machine_figures.h"
+#include "classify/rules/recording.h"
 
 static char told[4096];
 static unsigned n_told;

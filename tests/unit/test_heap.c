@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "service/heap/heap.h"
-#include "service/heap/internal.h"
+#include "heap/heap.h"
+#include "heap/internal.h"
 #include "sys/os.h"
 
 #define RANGE (512 * HY_MIB)

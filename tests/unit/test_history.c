@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "decide/coverage.h"
-#include "decide/history.h"
+#include "pages/rules/coverage.h"
+#include "pages/rules/history.h"
 #include "pages_util.h"
 #include "rounds.h"
 

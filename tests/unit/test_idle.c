@@ -20,10 +20,10 @@
 
 #include "child.h"
 #include "fake_tree.h"
-#include "service/sampler.h"
-#include "service/sampler_idle.h"
-#include "sys/idle.h"
-#include "sys/track.h"
+#include "pages/sampler.h"
+#include "pages/sampler_idle.h"
+#include "sys/pages/idle.h"
+#include "sys/pages/track.h"
 
 #define MIB     ((size_t)1 << 20)
 #define BITMAP  "sys/kernel/mm/page_idle/bitmap"

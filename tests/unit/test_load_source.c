@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * The source of reads by load samples on a kernel of the test's own (sys/loads.h): who gets a ring,
+ * The source of reads by load samples on a kernel of the test's own (sys/pages/loads.h): who gets a ring,
  * what is borne, when it gives way, and that nothing stays open. */
 #include <errno.h>
 #include <pthread.h>
@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "service/sampler.h"
-#include "service/sampler_loads.h"
+#include "pages/sampler.h"
+#include "pages/sampler_loads.h"
 #include "sys/usage.h"
 #include "tests/unit/alone.h"
 

@@ -19,9 +19,9 @@
 
 #include "child.h"
 #include "fake_tree.h"
-#include "service/sampler.h"
-#include "service/sampler_loads.h"
-#include "sys/track.h"
+#include "pages/sampler.h"
+#include "pages/sampler_loads.h"
+#include "sys/pages/track.h"
 #include "sys/usage.h"
 
 #define FAULTS                                                                                     \

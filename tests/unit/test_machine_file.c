@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
+#include "classify/figures.h"
 #include "fake_tree.h"
-#include "runtime/figures.h"
 
 #define GIB_IN_KIB (1024 * 1024ul)
 

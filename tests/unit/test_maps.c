@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "service/maps.h"
+#include "place/maps.h"
 
 #define PAGES 64
 #define BYTES ((size_t)PAGES * HY_PAGE)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * The migrator over a kernel of our own (the two functions of sys/move.h below): statuses
+ * The migrator over a kernel of our own (the two functions of sys/pages/move.h below): statuses
  * that lie, pages that refuse, nodes that are full; and over an emulated machine's. */
 #include <errno.h>
 #include <setjmp.h>
@@ -12,9 +12,9 @@
 
 #include <emu/pmemu.h>
 
-#include "service/migrator.h"
+#include "pages/mover.h"
 #include "sys/emulator.h"
-#include "sys/move.h"
+#include "sys/pages/move.h"
 
 #define PAGES 64u
 #define BASE  ((char *)0x40000000)

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "decide/coverage.h"
-#include "decide/movelist.h"
+#include "pages/rules/coverage.h"
+#include "pages/rules/movelist.h"
 #include "pages_util.h"
 #include "rounds.h"
 

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "decide/options.h"
-#include "decide/text.h"
+#include "base/text.h"
+#include "settings/rules/options.h"
 
 struct heard {
     unsigned n;

@@ -19,7 +19,7 @@
 #include "child.h"
 #include "rounds.h"
 #include "sys/os.h"
-#include "sys/track.h"
+#include "sys/pages/track.h"
 
 #define BYTES 65536
 

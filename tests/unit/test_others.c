@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "decide/coverage.h"
-#include "decide/others.h"
+#include "pages/rules/coverage.h"
+#include "pages/rules/others.h"
 
 #define MS 1000000ull
 #define S  1000000000ull

@@ -11,10 +11,10 @@
 
 #include <cmocka.h>
 
-#include "decide/balance.h"
-#include "decide/coverage.h"
-#include "decide/pace.h"
-#include "decide/share.h"
+#include "pages/rules/balance.h"
+#include "pages/rules/coverage.h"
+#include "pages/rules/pace.h"
+#include "pages/rules/share.h"
 
 #define MS 1000000ull
 #define S  1000000000ull

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "decide/payoff.h"
+#include "pages/rules/payoff.h"
 
 static struct machine_figures machine;
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "decide/placement.h"
+#include "place/rules/placement.h"
 
 #define UNK HY_CLASS_UNKNOWN
 #define CPU HY_CLASS_CPU

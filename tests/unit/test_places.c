@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "decide/coverage.h"
-#include "decide/others.h"
-#include "service/sampler.h"
+#include "pages/rules/coverage.h"
+#include "pages/rules/others.h"
+#include "pages/sampler.h"
 
 #define MIB     (1ul << 20)
 #define BASE    ((char *)0x10000000)

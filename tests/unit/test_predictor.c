@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "decide/predictor.h"
+#include "pages/rules/predictor.h"
 
 static void write_domain_weighs_writes_twice(void **state)
 {

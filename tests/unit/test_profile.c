@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "decide/profile.h"
+#include "settings/rules/profile.h"
 
 static struct profile p;
 static struct profile_site sites[PROFILE_MAX_SITES];

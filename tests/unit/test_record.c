@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "decide/profile_merge.h"
-#include "decide/profile_write.h"
-#include "decide/run_facts.h"
+#include "classify/rules/run_facts.h"
+#include "record/rules/profile_merge.h"
+#include "record/rules/profile_write.h"
 
 static char heard[4096];
 

@@ -13,8 +13,8 @@
 #include <cmocka.h>
 #include <linux/perf_event.h>
 
-#include "runtime/record_access.h"
-#include "service/sampler_rings.h"
+#include "pages/sampler_rings.h"
+#include "record/record_access.h"
 #include "sys/usage.h"
 
 #define MS    1000000ull

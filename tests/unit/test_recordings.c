@@ -12,10 +12,10 @@
 
 #include <cmocka.h>
 
-#include "decide/classifier.h"
-#include "decide/options.h"
-#include "decide/recording.h"
-#include "decide/tally.h"
+#include "classify/rules/classes.h"
+#include "classify/rules/recording.h"
+#include "classify/rules/tally.h"
+#include "settings/rules/options.h"
 
 #define FIRST_WINDOWS 10 /* in which the class must be found */
 #define CLOSE         0.10

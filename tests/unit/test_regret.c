@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "decide/threads.h"
+#include "threads/rules/threads.h"
 
 #define CPUS   20u
 #define WINDOW 1e6

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include <linux/perf_event.h>
 
-#include "decide/sample_ring.h"
+#include "pages/rules/sample_ring.h"
 
 #define SIZE 4096u
 

@@ -18,10 +18,10 @@
 
 #include <emu/pmemu.h>
 
-#include "decide/coverage.h"
+#include "pages/rules/coverage.h"
+#include "pages/sampler.h"
 #include "rounds.h"
-#include "service/sampler.h"
-#include "sys/track.h"
+#include "sys/pages/track.h"
 
 #define MIB (1ul << 20)
 

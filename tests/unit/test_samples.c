@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "emu/pmemu.h"
-#include "sys/emulator_samples.h"
+#include "sys/pages/emulator_samples.h"
 
 #define SLOTS 64u
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "decide/site_quota.h"
+#include "place/rules/site_quota.h"
 #include "rounds.h"
 
 static struct plan_scratch scratch;

@@ -17,10 +17,10 @@
 #include <cmocka.h>
 
 #include "child.h"
+#include "place/sites.h"
 #include "rounds.h"
-#include "service/sites.h"
 #include "sites_plugin.h"
-#include "sys/unwind.h"
+#include "sys/walk/unwind.h"
 
 struct plugin {
     void *handle;

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "decide/threads.h"
+#include "threads/rules/threads.h"
 
 #define CPUS 20u
 

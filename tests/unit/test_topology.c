@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
+#include "core/topology.h"
 #include "fake_tree.h"
-#include "service/topology.h"
 
 static char top[64], root[80];
 

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "decide/tally.h"
-#include "decide/trace_text.h"
+#include "classify/rules/tally.h"
+#include "report/rules/trace_text.h"
 
 #define CAP 65536u
 

@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-#include "sys/track.h"
+#include "sys/pages/track.h"
 
 #define PAGES 512u
 #define BYTES (PAGES * HY_PAGE)

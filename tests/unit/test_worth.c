@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "decide/history.h"
-#include "decide/movelist.h"
-#include "decide/worth.h"
+#include "pages/rules/history.h"
+#include "pages/rules/movelist.h"
+#include "pages/rules/worth.h"
 
 static const struct line_worth alike = {10, 10};
 

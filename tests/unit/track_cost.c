@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "sys/track.h"
+#include "sys/pages/track.h"
 
 enum { BLOCKS = 128 }; /* of 2 MiB */
 #define BLOCK  (512 * HY_PAGE)

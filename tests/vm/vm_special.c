@@ -15,9 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "service/migrator.h"
+#include "pages/mover.h"
 #include "stress/lost_writes/ring.h"
-#include "sys/move.h"
+#include "sys/pages/move.h"
 
 enum { PAGES = 4, BYTES = PAGES * 4096, HUGE_BYTES = 2 << 20 };
 

@@ -10,7 +10,7 @@
 
 #include "kinds.h"
 #include "sys/emulator.h"
-#include "sys/move.h"
+#include "sys/pages/move.h"
 #include "watch.h"
 
 enum { BATCH = 64 };

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "service/migrator.h"
+#include "pages/mover.h"
 
 struct mover {
     const char *name;

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "service/sampler.h"
+#include "pages/sampler.h"
 
 static bool watching;
 

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * The class of this process, found while it runs: windows of counts to the classifier, its
+ * answer to the policy, and to a recording. All but classify_get by the control thread. */
+#ifndef HYBRID_CLASSIFIER_H
+#define HYBRID_CLASSIFIER_H
+
+#include "classify/counters.h"
+#include "classify/rules/classes.h"
+#include "classify/rules/tally.h"
+
+struct classify_view {
+    struct classification found;
+    struct counters_info counters;
+    struct tally tally;
+    char machine[FIGURES_NAME_CAP];
+    uint64_t cost_ns; /* CPU time spent here */
+    uint32_t recorded;
+};
+
+/* How long to sleep at most before the next look; UINT64_MAX: nothing to look at. */
+uint64_t classify_period_ns(void);
+/* A look, if a window is over. */
+void classify_tick(void);
+/* The control thread ends for a while: its counters close, and are opened by the next tick. */
+void classify_pause(void);
+void classify_get(struct classify_view *ret);
+/* The last window of counts and its running number; false: there is none. Any thread. */
+bool classify_window(struct window *ret, uint64_t *ret_number);
+/* Write what was recorded; at the end. */
+void classify_finish(void);
+void classify_child(void);
+
+#endif

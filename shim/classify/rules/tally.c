@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "classify/rules/tally.h"
+
+#define ASLEEP 0.05 /* threads running on average, below which a window tells nothing */
+
+bool tally_adds_up(enum window_field f)
+{
+    switch (f) {
+    case WINDOW_end_ns:
+    case WINDOW_threads:
+    case WINDOW_dram_bytes:
+    case WINDOW_pm_bytes:
+    case WINDOW_counted_pct:
+        return false;
+    default:
+        return true;
+    }
+}
+
+static void predict(struct tally *t, const struct machine_figures *f, const struct window *w)
+{
+    struct work k;
+    enum stall_known known;
+    double elapsed = window_get(w, WINDOW_elapsed_ns);
+
+    if (work_of_window(f, w, &k, &known) != 0 || k.threads < ASLEEP || elapsed <= 0)
+        return;
+    double dram = work_time(f, &k, 0, 0, k.threads).total_ns;
+    double pm = work_time(f, &k, 1, 1, k.threads).total_ns;
+    double placed = work_time(f, &k, k.pm_reads, k.pm_writes, k.threads).total_ns;
+    if (!(dram > 0 && placed > 0 && pm > 0))
+        return;
+    t->judged++;
+    t->placed_ns += elapsed;
+    t->dram_ns += elapsed * (dram / placed);
+    t->pm_ns += elapsed * (pm / placed);
+    t->last_placed = placed / dram;
+    t->last_pm = pm / dram;
+}
+
+void tally_add(struct tally *t, const struct machine_figures *f, const struct window *w)
+{
+    t->windows++;
+    t->have |= w->have;
+    for (int i = 0; i < WINDOW_FIELD_COUNT; i++)
+        if (tally_adds_up((enum window_field)i) && window_has(w, (enum window_field)i))
+            t->sum[i] += w->value[i];
+    predict(t, f, w);
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Per-thread caches: for every bin a stack of pointers to free blocks. The
+ * stacks lie in DRAM metadata, so a free block of PM is not written to. Caches
+ * come from a pool and go back to it when their thread ends.
+ * A stack begins with no room at all and doubles as its thread comes here for more: a
+ * thread that uses little keeps little from the others. */
+#include <string.h>
+
+#include "base/guard.h"
+#include "heap/internal.h"
+#include "sys/os.h"
+
+#define SLAB_BYTES   ((size_t)32 << 10)
+#define ROOM_AT_ONCE 2048 /* bytes of blocks that a new cache may keep */
+#define ROOM_A_VISIT 128  /* and so many more, and 1/16 of a block, for each visit here */
+#define SIZES        10   /* of stacks: 1, 2, 4 .. 512 */
+
+/* What every thread starts with, and what it ends with: all bins unusable. */
+static struct thread_cache no_cache = {.state = CACHE_NONE, .sample = INT64_MAX};
+static struct thread_cache dead_cache = {.state = CACHE_DEAD, .sample = INT64_MAX};
+
+__thread struct thread_cache *hy_cache __attribute__((tls_model("initial-exec"))) = &no_cache;
+
+static struct hy_lock pool_lock;
+static struct thread_cache *pool;
+static void **stacks[SIZES]; /* that were outgrown, linked by their first word */
+static char *slab, *slab_end;
+static pthread_key_t exit_key;
+static bool have_key;
+static int64_t sample_interval = INT64_MAX;
+
+static void *from_slab(size_t bytes)
+{
+    void *m;
+    bytes = hy_align_up(bytes, 16);
+    if ((size_t)(slab_end - slab) < bytes) {
+        if (os_map_anon(SLAB_BYTES, &m))
+            return NULL;
+        slab = m;
+        slab_end = slab + SLAB_BYTES;
+    }
+    m = slab;
+    slab += bytes;
+    return m;
+}
+
+static struct thread_cache *new_cache(void)
+{
+    hy_lock_take(&pool_lock);
+    struct thread_cache *tc = pool;
+    if (tc) {
+        pool = tc->next_free;
+    } else if ((tc = from_slab(sizeof(struct thread_cache))) != NULL) {
+        tc->room = ROOM_AT_ONCE;
+    }
+    hy_lock_release(&pool_lock);
+    return tc;
+}
+
+/* A stack of 1 << k; two words below its bottom can be read (heap_push looks at them). */
+static void **new_stack(unsigned k)
+{
+    hy_lock_take(&pool_lock);
+    void **s = stacks[k];
+    if (s)
+        stacks[k] = s[0];
+    else if ((s = from_slab((HEAP_LOOKED_AT + ((size_t)1 << k)) * sizeof(void *))) != NULL)
+        s += HEAP_LOOKED_AT;
+    hy_lock_release(&pool_lock);
+    return s;
+}
+
+static void give_stack(void **s, unsigned k)
+{
+    hy_lock_take(&pool_lock);
+    s[0] = stacks[k];
+    stacks[k] = s;
+    hy_lock_release(&pool_lock);
+}
+
+/* The cache of this thread, made on first need; NULL for a thread that is past
+ * its destructors or when there is no memory for one. */
+static struct thread_cache *live_cache(void)
+{
+    struct thread_cache *tc = hy_cache;
+    if (HY_LIKELY(tc->state == CACHE_LIVE))
+        return tc;
+    if (tc->state == CACHE_DEAD || !have_key)
+        return NULL;
+    tc = new_cache();
+    if (!tc)
+        return NULL;
+    tc->state = CACHE_LIVE;
+    tc->sample = __atomic_load_n(&sample_interval, __ATOMIC_RELAXED);
+    hy_cache = tc;
+    hy_guard_enter(); /* may allocate its second-level table */
+    pthread_setspecific(exit_key, tc);
+    hy_guard_leave();
+    return tc;
+}
+
+static enum hy_tier bin_tier(unsigned bin)
+{
+    return bin > SIZECLASS_COUNT ? HY_PM : HY_DRAM;
+}
+
+static unsigned bin_class(unsigned bin)
+{
+    return (bin - 1) % SIZECLASS_COUNT;
+}
+
+static uint32_t next_cap(unsigned cls, uint32_t cap)
+{
+    uint32_t first = sizeclass_bytes[cls] <= 256 ? 4 : sizeclass_bytes[cls] <= 2048 ? 2 : 1;
+    return HY_MIN(cap ? cap * 2 : first, sizeclass_cache_blocks(cls));
+}
+
+static unsigned stack_size(uint32_t cap)
+{
+    return cap > 1 ? 32u - (unsigned)__builtin_clz(cap - 1) : 0;
+}
+
+/* Whoever comes here often may keep more. */
+static void widen(struct thread_cache *tc, struct cache_bin *b, unsigned cls)
+{
+    uint32_t cap = next_cap(cls, b->cap);
+    int32_t price = (int32_t)((cap - b->cap) * sizeclass_bytes[cls]);
+
+    tc->room += ROOM_A_VISIT + sizeclass_bytes[cls] / 16;
+    if (cap == b->cap || tc->room < price)
+        return;
+    unsigned k = stack_size(cap), was = stack_size(b->cap);
+    if (!b->slot || k != was) {
+        void **s = new_stack(k), **old = b->slot;
+        if (!s)
+            return;
+        if (old) {
+            memcpy(s, old, b->n * sizeof(void *));
+            give_stack(old, was);
+        }
+        b->slot = s;
+    }
+    b->cap = cap;
+    tc->room -= price;
+}
+
+void *cache_refill(enum hy_tier t, unsigned cls, bool force)
+{
+    struct thread_cache *tc = live_cache();
+    void *p;
+    if (!tc)
+        return central_take(t, cls, &p, 1, force) ? p : NULL;
+    struct cache_bin *b = &tc->bin[heap_bin(t, cls)];
+    if (b->n == 0) {
+        if (b->cap < sizeclass_cache_blocks(cls))
+            widen(tc, b, cls);
+        if (b->cap == 0)
+            return central_take(t, cls, &p, 1, force) ? p : NULL;
+        unsigned n = central_take(t, cls, b->slot, HY_MAX(b->cap / 2, 1u), force);
+        /* Lowest address on top: memory is used from the start of a span. */
+        for (unsigned i = 0, j = n; i + 1 < j; i++) {
+            void *x = b->slot[i];
+            b->slot[i] = b->slot[--j];
+            b->slot[j] = x;
+        }
+        b->n = n;
+    }
+    return heap_pop(tc, heap_bin(t, cls));
+}
+
+void cache_overflow(unsigned bin, void *p)
+{
+    struct thread_cache *tc = live_cache();
+    enum hy_tier t = bin_tier(bin);
+    unsigned cls = bin_class(bin);
+    if (!tc) {
+        central_give(t, cls, &p, 1);
+        return;
+    }
+    struct cache_bin *b = &tc->bin[bin];
+    if (b->n == b->cap && b->cap < sizeclass_cache_blocks(cls))
+        widen(tc, b, cls);
+    if (b->n == b->cap) { /* the older half goes */
+        unsigned n = (b->cap + 1) / 2;
+        if (n == 0) {
+            central_give(t, cls, &p, 1);
+            return;
+        }
+        central_give(t, cls, b->slot, n);
+        memmove(b->slot, b->slot + n, (b->n - n) * sizeof(void *));
+        b->n -= n;
+    }
+    b->slot[b->n++] = p;
+}
+
+bool cache_holds(unsigned bin, const void *p)
+{
+    const struct cache_bin *b = &hy_cache->bin[bin];
+    for (uint32_t i = 0; i < HEAP_LOOKED_AT && i < b->n; i++)
+        if (b->slot[b->n - 1 - i] == p)
+            return true;
+    return false;
+}
+
+static void flush(struct thread_cache *tc)
+{
+    for (unsigned bin = 1; bin <= HEAP_BINS; bin++) {
+        struct cache_bin *b = &tc->bin[bin];
+        unsigned n = b->n;
+        b->n = 0;
+        if (n)
+            central_give(bin_tier(bin), bin_class(bin), b->slot, n);
+    }
+}
+
+void cache_flush_thread(void)
+{
+    if (hy_cache->state == CACHE_LIVE)
+        flush(hy_cache);
+}
+
+/* Destructors of other keys may still allocate after this: they find
+ * dead_cache and work on the central lists. */
+void heap_thread_exit(void *unused)
+{
+    struct thread_cache *tc = hy_cache;
+    (void)unused;
+    if (tc->state != CACHE_LIVE)
+        return;
+    hy_cache = &dead_cache;
+    flush(tc);
+    tc->state = CACHE_NONE;
+    hy_lock_take(&pool_lock);
+    tc->next_free = pool;
+    pool = tc;
+    hy_lock_release(&pool_lock);
+}
+
+void heap_set_sample_interval(int64_t bytes)
+{
+    __atomic_store_n(&sample_interval, bytes, __ATOMIC_RELAXED);
+}
+
+int64_t heap_sample_interval(void)
+{
+    return __atomic_load_n(&sample_interval, __ATOMIC_RELAXED);
+}
+
+void cache_init(void)
+{
+    have_key = pthread_key_create(&exit_key, heap_thread_exit) == 0;
+}
+
+void cache_prefork(void)
+{
+    hy_lock_prefork(&pool_lock);
+}
+
+void cache_postfork(void)
+{
+    hy_lock_postfork(&pool_lock);
+}

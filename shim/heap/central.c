@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Spans of equal blocks. Which blocks are free is a bitmap outside the span, so
+ * neither free lists nor headers touch PM pages, and a block that is freed
+ * twice or was never handed out is noticed instead of believed. */
+#include <string.h>
+
+#include "heap/internal.h"
+#include "sys/log.h"
+#include "sys/os.h"
+
+struct central {
+    struct hy_lock lock;
+    uint32_t head;    /* spans with free blocks */
+    uint32_t n_empty; /* of them wholly free */
+} __attribute__((aligned(64)));
+
+static struct central central[HY_TIERS][SIZECLASS_COUNT];
+static uint32_t reciprocal[SIZECLASS_COUNT];
+
+/* Wholly free spans that a class of small blocks keeps, against making and unmaking one. */
+#define EMPTY_KEPT 1
+
+static uint64_t *bits_of(uint32_t span)
+{
+    return hy_hg.bits + (size_t)span * (SPAN_MAX_BLOCKS / 64);
+}
+
+static void list_add(struct central *c, uint32_t i)
+{
+    struct granule *g = hy_hg.g;
+    g[i].prev = NO_GRANULE;
+    g[i].next = c->head;
+    if (c->head != NO_GRANULE)
+        g[c->head].prev = i;
+    c->head = i;
+    g[i].on_list = true;
+}
+
+static void list_remove(struct central *c, uint32_t i)
+{
+    struct granule *g = hy_hg.g;
+    if (g[i].prev != NO_GRANULE)
+        g[g[i].prev].next = g[i].next;
+    else
+        c->head = g[i].next;
+    if (g[i].next != NO_GRANULE)
+        g[g[i].next].prev = g[i].prev;
+    g[i].on_list = false;
+}
+
+static bool make_span(enum hy_tier t, unsigned cls, bool force)
+{
+    struct central *c = &central[t][cls];
+    struct granule *g = hy_hg.g;
+    uint32_t len = sizeclass_span_granules(cls);
+    unsigned blocks = (unsigned)((len << HEAP_GRANULE_SHIFT) / sizeclass_bytes[cls]);
+    bool zeroed;
+    uint32_t i = pages_alloc(t, len, 1, 0, force, &zeroed);
+    if (i == NO_GRANULE)
+        return false;
+
+    uint64_t *bits = bits_of(i);
+    memset(bits, 0xff, blocks / 64 * 8);
+    if (blocks % 64)
+        bits[blocks / 64] = (1ull << (blocks % 64)) - 1;
+    g[i].n_free = g[i].n_blocks = (uint16_t)blocks;
+    g[i].first_word = 0;
+    for (uint32_t k = 0; k < len; k++) {
+        g[i + k].cls = (uint8_t)cls;
+        g[i + k].from_head = (uint8_t)k;
+        hy_heap.map[i + k] = (uint8_t)heap_bin(t, cls);
+    }
+    list_add(c, i);
+    c->n_empty++;
+    return true;
+}
+
+static void unmake_span(uint32_t i)
+{
+    memset(hy_heap.map + i, 0, hy_hg.g[i].len);
+    pages_free(i);
+}
+
+/* Blocks of one span, lowest addresses first. */
+static unsigned take_from(struct central *c, uint32_t i, void **out, unsigned want)
+{
+    struct granule *g = &hy_hg.g[i];
+    uint64_t *bits = bits_of(i);
+    size_t size = sizeclass_bytes[g->cls];
+    char *base = granule_addr(i);
+    unsigned n = 0, w = g->first_word;
+
+    if (g->n_free == g->n_blocks)
+        c->n_empty--;
+    want = HY_MIN(want, (unsigned)g->n_free);
+    while (n < want) {
+        uint64_t b = bits[w];
+        char *at = base + (size_t)w * 64 * size;
+        if (b == UINT64_MAX && want - n >= 64) { /* a fresh word: no search */
+            for (unsigned k = 0; k < 64; k++, at += size)
+                out[n++] = at;
+            b = 0;
+        }
+        for (; b && n < want; b &= b - 1)
+            out[n++] = at + (unsigned)__builtin_ctzll(b) * size;
+        bits[w] = b;
+        if (!b && n < want)
+            w++;
+    }
+    g->first_word = (uint16_t)w;
+    g->n_free = (uint16_t)(g->n_free - n);
+    if (g->n_free == 0)
+        list_remove(c, i);
+    return n;
+}
+
+unsigned central_take(enum hy_tier t, unsigned cls, void **out, unsigned want, bool force)
+{
+    struct central *c = &central[t][cls];
+    unsigned n = 0;
+
+    hy_lock_take(&c->lock);
+    if (c->head != NO_GRANULE || make_span(t, cls, force))
+        while (n < want && c->head != NO_GRANULE)
+            n += take_from(c, c->head, out + n, want - n);
+    hy_lock_release(&c->lock);
+    return n;
+}
+
+static void give_one(struct central *c, enum hy_tier t, unsigned cls, void *p)
+{
+    static bool told;
+    struct granule *g = hy_hg.g;
+    uint32_t i = granule_of(p);
+    i -= g[i].from_head;
+    size_t off = (uintptr_t)p - (uintptr_t)granule_addr(i);
+    unsigned k = (unsigned)((off * (uint64_t)reciprocal[cls]) >> 32);
+    uint64_t *word = bits_of(i) + k / 64, bit = 1ull << (k % 64);
+
+    (void)t;
+    if (k * (size_t)sizeclass_bytes[cls] != off || (*word & bit)) {
+        log_warn_once(&told, "the program freed %p twice or inside a block; ignored", p);
+        return;
+    }
+    *word |= bit;
+    if (k / 64 < g[i].first_word)
+        g[i].first_word = (uint16_t)(k / 64);
+    if (!g[i].on_list)
+        list_add(c, i);
+    if (++g[i].n_free < g[i].n_blocks)
+        return;
+    if (c->n_empty >= (sizeclass_span_granules(cls) == 1 ? EMPTY_KEPT : 0u)) {
+        list_remove(c, i);
+        unmake_span(i);
+    } else {
+        c->n_empty++;
+    }
+}
+
+void central_give(enum hy_tier t, unsigned cls, void *const *in, unsigned n)
+{
+    struct central *c = &central[t][cls];
+
+    hy_lock_take(&c->lock);
+    for (unsigned k = 0; k < n; k++)
+        give_one(c, t, cls, in[k]);
+    hy_lock_release(&c->lock);
+    heap_class_has_room(t, cls);
+}
+
+void central_trim(enum hy_tier t)
+{
+    for (unsigned cls = 0; cls < SIZECLASS_COUNT; cls++) {
+        struct central *c = &central[t][cls];
+        hy_lock_take(&c->lock);
+        for (uint32_t i = c->head; i != NO_GRANULE && c->n_empty;) {
+            uint32_t next = hy_hg.g[i].next;
+            if (hy_hg.g[i].n_free == hy_hg.g[i].n_blocks) {
+                list_remove(c, i);
+                c->n_empty--;
+                unmake_span(i);
+            }
+            i = next;
+        }
+        hy_lock_release(&c->lock);
+    }
+}
+
+void central_init(void)
+{
+    for (unsigned cls = 0; cls < SIZECLASS_COUNT; cls++) {
+        reciprocal[cls] =
+            (uint32_t)(((1ull << 32) + sizeclass_bytes[cls] - 1) / sizeclass_bytes[cls]);
+        for (int t = 0; t < HY_TIERS; t++)
+            central[t][cls].head = NO_GRANULE;
+    }
+}
+
+void central_prefork(void)
+{
+    for (int t = 0; t < HY_TIERS; t++)
+        for (unsigned cls = 0; cls < SIZECLASS_COUNT; cls++)
+            hy_lock_prefork(&central[t][cls].lock);
+}
+
+void central_postfork(void)
+{
+    for (int t = HY_TIERS; t-- > 0;)
+        for (unsigned cls = SIZECLASS_COUNT; cls-- > 0;)
+            hy_lock_postfork(&central[t][cls].lock);
+}
+
+static bool span_is_valid(enum hy_tier t, unsigned cls, uint32_t i)
+{
+    const struct granule *g = &hy_hg.g[i];
+    unsigned n = 0;
+    for (unsigned w = 0; w < (g->n_blocks + 63u) / 64; w++) {
+        uint64_t b = bits_of(i)[w];
+        if (b && w < g->first_word)
+            return false;
+        n += (unsigned)__builtin_popcountll(b);
+    }
+    return n == g->n_free && n > 0 && g->cls == cls && g->state == RUN_SPAN &&
+           hy_heap.map[i] == heap_bin(t, cls);
+}
+
+bool central_is_valid(void)
+{
+    bool ok = true;
+    for (int t = 0; t < HY_TIERS; t++)
+        for (unsigned cls = 0; cls < SIZECLASS_COUNT; cls++) {
+            struct central *c = &central[t][cls];
+            hy_lock_take(&c->lock);
+            for (uint32_t i = c->head; ok && i != NO_GRANULE; i = hy_hg.g[i].next)
+                ok = span_is_valid((enum hy_tier)t, cls, i);
+            hy_lock_release(&c->lock);
+        }
+    return ok;
+}

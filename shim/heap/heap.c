@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "heap/heap.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "heap/internal.h"
+#include "sys/log.h"
+#include "sys/os.h"
+
+struct heap_range hy_heap;
+struct heap_global hy_hg;
+uint8_t hy_hot_bin[SIZECLASS_COUNT];
+
+static uint8_t favour = HY_DRAM; /* enum hy_tier */
+
+int heap_init(void *base, const size_t bytes[HY_TIERS], const struct heap_host *host)
+{
+    size_t granules = (bytes[HY_DRAM] + bytes[HY_PM]) >> HEAP_GRANULE_SHIFT;
+    void *g, *bits, *map;
+    int e;
+
+    if (granules >= NO_GRANULE || ((uintptr_t)base & (HEAP_GRANULE - 1)) ||
+        bytes[HY_DRAM] % HEAP_STEP || bytes[HY_PM] % HEAP_STEP)
+        return -EINVAL;
+    /* Address space only: pages of these tables appear as the heap is used. */
+    if ((e = os_reserve(granules * sizeof(struct granule), HY_PAGE, &g)) != 0)
+        return e;
+    if ((e = os_reserve(granules * SPAN_MAX_BLOCKS / 8, HY_PAGE, &bits)) != 0)
+        goto no_bits;
+    if ((e = os_reserve(granules, HY_PAGE, &map)) != 0)
+        goto no_map;
+
+    hy_hg.g = g;
+    hy_hg.bits = bits;
+    hy_hg.host = *host;
+    hy_hg.first[HY_DRAM] = 0;
+    hy_hg.count[HY_DRAM] = (uint32_t)(bytes[HY_DRAM] >> HEAP_GRANULE_SHIFT);
+    hy_hg.first[HY_PM] = hy_hg.count[HY_DRAM];
+    hy_hg.count[HY_PM] = (uint32_t)(bytes[HY_PM] >> HEAP_GRANULE_SHIFT);
+    pages_init();
+    central_init();
+    cache_init();
+    heap_set_favour(HY_DRAM);
+    hy_heap.map = map;
+    hy_heap.base = (uintptr_t)base;
+    __atomic_store_n(&hy_heap.len, bytes[HY_DRAM] + bytes[HY_PM], __ATOMIC_RELEASE);
+    return 0;
+no_map:
+    os_unmap(bits, granules * SPAN_MAX_BLOCKS / 8);
+no_bits:
+    os_unmap(g, granules * sizeof(struct granule));
+    return e;
+}
+
+enum hy_tier heap_tier_of(const void *p)
+{
+    return granule_tier(granule_of(p));
+}
+
+/* --- which tier a class is served from first ------------------------------ */
+
+static void set_hot(unsigned cls, enum hy_tier t)
+{
+    uint8_t bin = (uint8_t)heap_bin(t, cls);
+    if (__atomic_load_n(&hy_hot_bin[cls], __ATOMIC_RELAXED) != bin)
+        __atomic_store_n(&hy_hot_bin[cls], bin, __ATOMIC_RELAXED);
+}
+
+enum hy_tier heap_favour(void)
+{
+    return (enum hy_tier)__atomic_load_n(&favour, __ATOMIC_RELAXED);
+}
+
+void heap_set_favour(enum hy_tier t)
+{
+    __atomic_store_n(&favour, (uint8_t)t, __ATOMIC_RELAXED);
+    for (unsigned c = 0; c < SIZECLASS_COUNT; c++)
+        set_hot(c, t);
+}
+
+void heap_reopen(enum hy_tier t)
+{
+    if (t == heap_favour())
+        heap_set_favour(t);
+}
+
+/* Blocks came back to a span of the favoured tier: its class, which may have
+ * turned to the other tier for lack of room, tries there first again. */
+void heap_class_has_room(enum hy_tier t, unsigned cls)
+{
+    if (t == heap_favour())
+        set_hot(cls, t);
+}
+
+/* --- allocation ------------------------------------------------------------ */
+
+static bool await(enum hy_tier t, size_t bytes)
+{
+    return hy_hg.host.await && hy_hg.host.await(t, bytes);
+}
+
+static void *small_from(enum hy_tier t, unsigned cls)
+{
+    void *p = heap_pop(hy_cache, heap_bin(t, cls));
+    if (!p)
+        p = cache_refill(t, cls, false);
+    if (!p && await(t, (size_t)sizeclass_span_granules(cls) << HEAP_GRANULE_SHIFT))
+        p = cache_refill(t, cls, false);
+    return p;
+}
+
+static void *alloc_small(unsigned cls, enum hy_tier t)
+{
+    enum hy_tier other = t == HY_DRAM ? HY_PM : HY_DRAM;
+    void *p = small_from(t, cls);
+    if (p)
+        return p;
+    p = small_from(other, cls);
+    if (p) {
+        if (t == heap_favour())
+            set_hot(cls, other); /* until something comes back */
+        return p;
+    }
+    return cache_refill(HY_DRAM, cls, true);
+}
+
+/* Large blocks that all begin at a multiple of 64 KiB compete for the same sets of the
+ * L1 when they are used side by side: each begins some lines later than the one before.
+ * Sampled small blocks, which have a run as well, would miss more often than their like. */
+#define LINE       64u
+#define COLOURS    64u /* a page of lines */
+#define COLOUR_MIN (256 * HY_KIB)
+
+static bool resident; /* every page is in memory, used or not (mlockall) */
+
+void heap_all_resident(bool is)
+{
+    __atomic_store_n(&resident, is, __ATOMIC_RELAXED);
+}
+
+static uint8_t next_colour(size_t n, size_t align, bool sampled)
+{
+    static uint32_t turn;
+    if (align > LINE || (n < COLOUR_MIN && !sampled) ||
+        __atomic_load_n(&resident, __ATOMIC_RELAXED))
+        return 0;
+    /* An odd step visits them all; a large one keeps neighbours apart. */
+    return (uint8_t)(__atomic_add_fetch(&turn, 37, __ATOMIC_RELAXED) % COLOURS);
+}
+
+/* The last block that fits must not go elsewhere for a page of colour. */
+static bool only_without_colour(enum hy_tier t, size_t n, size_t coloured)
+{
+    uint64_t room = hy_hg.host.room ? hy_hg.host.room(t) : UINT64_MAX;
+    return room < coloured && room >= hy_align_up(n, HY_PAGE);
+}
+
+static void *block_of(uint32_t i)
+{
+    return (char *)granule_addr(i) + hy_hg.g[i].colour * LINE;
+}
+
+/* Only blocks with sites are asked about, so others pay nothing. */
+static bool labelled;
+
+static void label(uint32_t i, uint32_t from, uint32_t len, uint16_t site)
+{
+    if (!__atomic_load_n(&labelled, __ATOMIC_RELAXED))
+        return;
+    for (uint32_t k = from; k < len; k++)
+        hy_hg.g[i + k].site = site;
+}
+
+static void *alloc_run(size_t n, size_t align, const struct heap_want *w, bool *ret_zeroed)
+{
+    if (n > PTRDIFF_MAX - HY_PAGE || align > PTRDIFF_MAX / 2)
+        return NULL;
+    uint8_t colour = next_colour(n, align, w->own_run && n <= SIZECLASS_MAX);
+    size_t size = hy_align_up((n ? n : 1) + colour * LINE, HY_PAGE);
+    if (HY_UNLIKELY(colour && only_without_colour(w->tier, n, size))) {
+        colour = 0;
+        size = hy_align_up(n ? n : 1, HY_PAGE);
+    }
+    size_t room = hy_align_up(size, HEAP_GRANULE) >> HEAP_GRANULE_SHIFT;
+    size_t len = room + (w->spare >> HEAP_GRANULE_SHIFT);
+    size_t a = align <= HEAP_GRANULE ? 1 : align >> HEAP_GRANULE_SHIFT;
+    enum hy_tier other = w->tier == HY_DRAM ? HY_PM : HY_DRAM;
+    struct {
+        enum hy_tier t;
+        bool force;
+        size_t len;
+    } attempt[] = {{w->tier, false, len}, {other, false, len}, {HY_DRAM, true, room}};
+
+    for (unsigned k = 0; k < HY_ARRAY_SIZE(attempt); k++) {
+        if (attempt[k].len + a > hy_hg.count[attempt[k].t])
+            continue;
+        uint32_t i;
+        do
+            i = pages_alloc(attempt[k].t, (uint32_t)attempt[k].len, (uint32_t)a, size,
+                            attempt[k].force, ret_zeroed);
+        while (i == NO_GRANULE &&
+               await(attempt[k].t, (attempt[k].len + a - 1) << HEAP_GRANULE_SHIFT));
+        if (i == NO_GRANULE)
+            continue;
+        hy_hg.g[i].asked = n;
+        hy_hg.g[i].colour = colour;
+        hy_hg.g[i].site = w->site;
+        label(i, 1, (uint32_t)attempt[k].len, w->site);
+        hy_hg.g[i].weight = w->weight;
+        hy_heap.map[i] = HEAP_LARGE;
+        return block_of(i);
+    }
+    return NULL;
+}
+
+void *heap_alloc(size_t n, const struct heap_want *w)
+{
+    bool zeroed;
+    if (n <= SIZECLASS_MAX && !w->own_run)
+        return alloc_small(sizeclass_of(n), w->tier);
+    return alloc_run(n, 1, w, &zeroed);
+}
+
+void *heap_alloc_zeroed(size_t n, const struct heap_want *w)
+{
+    bool zeroed = false;
+    void *p;
+    if (n <= SIZECLASS_MAX && !w->own_run)
+        p = alloc_small(sizeclass_of(n), w->tier);
+    else
+        p = alloc_run(n, 1, w, &zeroed);
+    return p && !zeroed ? memset(p, 0, n) : p;
+}
+
+void *heap_alloc_aligned(size_t align, size_t n, const struct heap_want *w)
+{
+    bool zeroed;
+    if (align <= 16 && n <= SIZECLASS_MAX && !w->own_run)
+        return alloc_small(sizeclass_of(n), w->tier);
+    if (align <= HY_PAGE && n <= SIZECLASS_MAX && !w->own_run) {
+        unsigned cls = sizeclass_aligned(n, align);
+        if (cls < SIZECLASS_COUNT)
+            return alloc_small(cls, w->tier);
+    }
+    return alloc_run(n, align, w, &zeroed);
+}
+
+/* --- release and resize ---------------------------------------------------- */
+
+static bool is_large_head(const void *p)
+{
+    uint32_t i = granule_of(p);
+    return hy_heap.map[i] == HEAP_LARGE && block_of(i) == p;
+}
+
+/* Freed by a signal handler that interrupted code of ours, or by a handler of the program in fork:
+ * it waits, linked through the blocks themselves, until this thread holds no lock. */
+static __thread void *put_off __attribute__((tls_model("initial-exec")));
+
+static HY_COLD void free_put_off(void)
+{
+    void *p = put_off;
+    put_off = NULL;
+    while (p) {
+        void *next = *(void **)p;
+        heap_free(p);
+        p = next;
+    }
+}
+
+void heap_free_slow(void *p)
+{
+    static bool told, twice;
+    if (hy_locks_held()) {
+        *(void **)p = put_off;
+        put_off = p;
+        return;
+    }
+    if (HY_UNLIKELY(put_off != NULL))
+        free_put_off();
+    uint32_t i = granule_of(p);
+    unsigned v = hy_heap.map[i];
+
+    if (v >= 1 && v <= HEAP_BINS) {
+        if (cache_holds(v, p))
+            log_warn_once(&twice, "the program freed %p twice; ignored", p);
+        else
+            cache_overflow(v, p);
+    } else if (is_large_head(p)) {
+        hy_heap.map[i] = 0;
+        pages_free(i);
+    } else {
+        log_warn_once(&told, "the program freed %p, which is no block of ours; ignored", p);
+    }
+}
+
+size_t heap_usable_size(const void *p)
+{
+    uint32_t i = granule_of(p);
+    unsigned v = hy_heap.map[i];
+    if (v >= 1 && v <= HEAP_BINS)
+        return sizeclass_bytes[(v - 1) % SIZECLASS_COUNT];
+    return is_large_head(p) ? hy_hg.g[i].size - hy_hg.g[i].colour * LINE : 0;
+}
+
+static bool resize_run(uint32_t i, size_t n)
+{
+    struct granule *g = &hy_hg.g[i];
+    size_t size = hy_align_up((n ? n : 1) + g->colour * LINE, HY_PAGE);
+    size_t len = hy_align_up(size, HEAP_GRANULE) >> HEAP_GRANULE_SHIFT;
+
+    if (hy_locks_held() || (n <= SIZECLASS_MAX && g->len > 1))
+        return false; /* no lock now; or a class fits better */
+    if (len > g->len) {
+        uint32_t before = g->len;
+        if (len >= NO_GRANULE || !pages_grow(i, (uint32_t)len))
+            return false;
+        label(i, before, (uint32_t)len, g->site);
+    } else if (size < g->size && len < g->len) {
+        pages_shrink(i, (uint32_t)len);
+    }
+    if (size != g->size)
+        pages_set_size(i, size);
+    g->asked = n;
+    return true;
+}
+
+bool heap_resize_in_place(void *p, size_t n)
+{
+    uint32_t i = granule_of(p);
+    unsigned v = hy_heap.map[i];
+    if (n > PTRDIFF_MAX - HY_PAGE)
+        return false;
+    if (v >= 1 && v <= HEAP_BINS) {
+        size_t size = sizeclass_bytes[(v - 1) % SIZECLASS_COUNT];
+        return n <= size && (n >= size / 2 || size <= 64);
+    }
+    return is_large_head(p) && resize_run(i, n);
+}
+
+bool heap_site_of(const void *p, uint16_t *ret_site, uint32_t *ret_weight, size_t *ret_size)
+{
+    if (!is_large_head(p))
+        return false;
+    const struct granule *g = &hy_hg.g[granule_of(p)];
+    *ret_site = g->site;
+    *ret_weight = g->weight;
+    *ret_size = g->asked;
+    return true;
+}
+
+void heap_label_runs(void)
+{
+    __atomic_store_n(&labelled, true, __ATOMIC_RELAXED);
+}
+
+void heap_place_of(const void *address, struct heap_place *ret)
+{
+    uint32_t i = granule_of(address);
+
+    *ret = (struct heap_place){HEAP_IS_RUN, 0, SIZECLASS_COUNT};
+    if (i >= pages_committed(granule_tier(i)))
+        return; /* the supplier's own records */
+    unsigned v = __atomic_load_n(&hy_heap.map[i], __ATOMIC_RELAXED);
+    const struct granule *g = &hy_hg.g[i];
+    bool span = v >= 1 && v <= HEAP_BINS;
+    ret->what = span ? HEAP_IS_SMALL : HEAP_IS_RUN;
+    ret->site = span ? 0 : g->site;
+    if (span)
+        ret->cls = (uint8_t)((v - 1) % SIZECLASS_COUNT);
+    else if (v == HEAP_LARGE && g->asked <= SIZECLASS_MAX)
+        ret->cls = (uint8_t)sizeclass_of(g->asked);
+}
+
+void heap_each_sampled(void (*fn)(uint16_t site, unsigned cls, size_t size))
+{
+    for (int t = 0; t < HY_TIERS; t++) {
+        uint32_t end = pages_committed((enum hy_tier)t);
+        for (uint32_t i = hy_hg.first[t]; i < end; i++) {
+            const struct granule *g = &hy_hg.g[i];
+            if (hy_heap.map[i] == HEAP_LARGE && g->asked <= SIZECLASS_MAX && g->site)
+                fn(g->site, sizeclass_of(g->asked), g->asked);
+        }
+    }
+}
+
+/* --- upkeep ------------------------------------------------------------------ */
+
+void heap_decay(enum hy_tier t, size_t max_bytes)
+{
+    pages_decay(t, max_bytes);
+}
+
+void heap_trim(enum hy_tier t)
+{
+    cache_flush_thread();
+    central_trim(t);
+    pages_purge_all(t);
+}
+
+void heap_get_stats(enum hy_tier t, struct heap_stats *ret)
+{
+    memset(ret, 0, sizeof(*ret));
+    if (hy_heap.len)
+        pages_stats(t, ret);
+}
+
+void heap_prefork(void)
+{
+    cache_prefork();
+    central_prefork();
+    pages_prefork();
+}
+
+void heap_postfork(void)
+{
+    pages_postfork();
+    central_postfork();
+    cache_postfork();
+    if (put_off && !hy_locks_held())
+        free_put_off();
+}
+
+bool heap_is_valid(void)
+{
+    return central_is_valid() && pages_is_valid(HY_DRAM) && pages_is_valid(HY_PM);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * The heaps: one per tier, both in one reserved address range, so that 'is it ours, and whose' is
+ * one comparison and one byte. From the bottom: pages.c (runs of 64 KiB granules, taken in chunks,
+ * kept dirty for reuse within bounds), central.c (spans of equal blocks, one lock per class; all
+ * bookkeeping lies outside the blocks, so PM is not touched by it), cache.c (per-thread stacks of
+ * free blocks: the hot path, no lock), heap.c (any size and alignment). Memory, permission and the
+ * choice of tier come from outside through struct heap_host. Nothing here calls another
+ * allocator, the environment or the registry. Callers hold no lock. */
+#ifndef HYBRID_HEAP_HEAP_H
+#define HYBRID_HEAP_HEAP_H
+
+#include "base/types.h"
+#include "heap/rules/sizeclass.h"
+
+#define HEAP_GRANULE_SHIFT 16
+#define HEAP_GRANULE       ((size_t)1 << HEAP_GRANULE_SHIFT)
+/* Ranges are multiples of this many granules; the tables' rows for them are then
+ * whole pages, whatever the size of a row. */
+#define HEAP_STEP_GRANULES 4096u
+#define HEAP_STEP          (HEAP_STEP_GRANULES * HEAP_GRANULE)
+#define HEAP_BINS          (HY_TIERS * SIZECLASS_COUNT)
+
+/* What the heaps ask of the rest of the library. All callbacks may be called
+ * with a heap lock held and must not allocate from the heaps. */
+struct heap_host {
+    /* `bytes` (multiple of a granule) of zeroed memory, granule-aligned, inside
+     * the tier's part of the range, never to be returned; NULL: none left. */
+    void *(*take)(enum hy_tier tier, size_t bytes);
+    /* Give the physical pages back; they read as zero afterwards. */
+    int (*purge)(enum hy_tier tier, void *base, size_t bytes);
+    /* May the tier hold `bytes` more? false: not now. `force`: account for it
+     * whatever the limit (the other tier has failed). */
+    bool (*charge)(enum hy_tier tier, size_t bytes, bool force);
+    void (*discharge)(enum hy_tier tier, size_t bytes);
+    uint64_t (*room)(enum hy_tier tier); /* what charge would still allow, roughly (NULL) */
+    /* Before purged or fresh memory is used (NULL: nothing to do): false: the medium has no
+     * room for it now. */
+    bool (*restore)(enum hy_tier tier, void *base, size_t bytes);
+    /* take has had nothing; no lock is held. true: worth asking again (NULL: never). */
+    bool (*await)(enum hy_tier tier, size_t bytes);
+    /* As purge, the addresses as well; restore comes before they are used again (NULL: never). */
+    int (*release)(enum hy_tier tier, void *base, size_t bytes);
+    /* Give back whole pages of a block that is in use (NULL: never); false: they stay. */
+    bool (*trim)(enum hy_tier tier, void *base, size_t bytes);
+};
+
+struct heap_stats {
+    uint64_t live_bytes;  /* in spans and large blocks */
+    uint64_t dirty_bytes; /* free, not yet given back */
+    uint64_t peak_bytes;  /* highest live + dirty */
+    uint64_t taken_bytes; /* from the supplier */
+    uint64_t spans, large_blocks;
+    uint64_t large_allocs; /* large blocks ever made */
+    uint64_t purged_bytes; /* given back so far */
+};
+
+/* [base, base + bytes[DRAM]) is the DRAM heap, then bytes[PM] the PM heap; both
+ * multiples of HEAP_STEP. Once per process. 0 or -errno. */
+int heap_init(void *base, const size_t bytes[HY_TIERS], const struct heap_host *host);
+
+/* --- hot state, for the inline paths ------------------------------------- */
+
+struct heap_range {
+    uintptr_t base;
+    size_t len; /* 0: no heap yet, every pointer is foreign */
+    /* One byte a granule: 0 none, 1..HEAP_BINS bin of a span, HEAP_LARGE head. */
+    uint8_t *map;
+};
+#define HEAP_LARGE 255u
+
+struct cache_bin {
+    void **slot;
+    uint32_t n, cap;
+};
+
+/* Indexed by a map byte; entries that are no bin have cap 0 and n 0, so that
+ * every pointer but that of a cached block takes the slow road. */
+struct thread_cache {
+    struct cache_bin bin[256];
+    int64_t sample; /* bytes until the next allocation is looked at */
+    int32_t room;   /* bytes of blocks by which its stacks may still grow */
+    enum { CACHE_NONE, CACHE_LIVE, CACHE_DEAD } state;
+    struct thread_cache *next_free;
+};
+
+extern struct heap_range hy_heap;
+/* Bin from which a class is served first, set by the tier in favour. */
+extern uint8_t hy_hot_bin[SIZECLASS_COUNT];
+extern __thread struct thread_cache *hy_cache __attribute__((tls_model("initial-exec")));
+
+static inline bool heap_owns(const void *p)
+{
+    return (uintptr_t)p - hy_heap.base < hy_heap.len;
+}
+
+static inline unsigned heap_bin(enum hy_tier t, unsigned cls)
+{
+    return (unsigned)t * SIZECLASS_COUNT + cls + 1;
+}
+
+enum hy_tier heap_tier_of(const void *p); /* p must be ours */
+
+/* NULL: the slow path of malloc. */
+static inline void *heap_pop(struct thread_cache *tc, unsigned bin)
+{
+    struct cache_bin *b = &tc->bin[bin];
+    uint32_t n = b->n;
+    if (HY_UNLIKELY(n == 0))
+        return NULL;
+    b->n = --n;
+    return b->slot[n];
+}
+
+#define HEAP_LOOKED_AT 2 /* blocks that are looked at for one that is freed twice */
+
+/* The hot path of free for a pointer of ours; false: take heap_free_slow. */
+static inline bool heap_push(struct thread_cache *tc, void *p)
+{
+    unsigned v = hy_heap.map[((uintptr_t)p - hy_heap.base) >> HEAP_GRANULE_SHIFT];
+    struct cache_bin *b = &tc->bin[v];
+    uint32_t n = b->n;
+    if (HY_UNLIKELY(n >= b->cap))
+        return false;
+    void **top = b->slot + n;
+    if (HY_UNLIKELY(top[-1] == p || top[-2] == p)) /* freed a moment ago */
+        return false;
+    *top = p;
+    b->n = n + 1;
+    return true;
+}
+
+/* --- requests ------------------------------------------------------------ */
+
+/* How the caller wants a block. */
+struct heap_want {
+    enum hy_tier tier; /* tried first, then the other, then DRAM beyond its limit */
+    bool own_run;      /* a run of its own even if small (sampled blocks) */
+    uint16_t site;     /* call site, 0 none; only kept for blocks with a run */
+    uint32_t weight;   /* allocations that this one stands for */
+    size_t spare;      /* room to grow in place, not charged */
+};
+
+/* NULL: neither tier would give. errno is untouched. Never called under the
+ * re-entrancy guard. */
+void *heap_alloc(size_t n, const struct heap_want *w);
+void *heap_alloc_zeroed(size_t n, const struct heap_want *w);
+void *heap_alloc_aligned(size_t align, size_t n, const struct heap_want *w);
+void heap_free_slow(void *p);
+static inline void heap_free(void *p)
+{
+    if (HY_UNLIKELY(!heap_push(hy_cache, p)))
+        heap_free_slow(p);
+}
+size_t heap_usable_size(const void *p);
+/* Grow or shrink where it lies; false: it must move. */
+bool heap_resize_in_place(void *p, size_t n);
+/* Site, weight and requested bytes of a large or sampled block; false for others. */
+bool heap_site_of(const void *p, uint16_t *ret_site, uint32_t *ret_weight, size_t *ret_size);
+
+/* What an address in the heaps belongs to, for samples of accesses: of freed memory what it
+ * last was. Any address of ours; nothing is locked, so the answer may be of a moment ago. */
+struct heap_place {
+    enum { HEAP_IS_RUN, HEAP_IS_SMALL } what; /* a block with a run, one of a span */
+    uint16_t site;                            /* of a run; 0: not known */
+    uint8_t cls; /* size class; SIZECLASS_COUNT for blocks larger than any */
+};
+void heap_place_of(const void *address, struct heap_place *ret);
+/* Runs are labelled for heap_place_of from now on: two bytes for each 64 KiB. */
+void heap_label_runs(void);
+/* Calls fn for each live block with a run of its own though it is small (sampled blocks). */
+void heap_each_sampled(void (*fn)(uint16_t site, unsigned cls, size_t size));
+
+/* --- upkeep --------------------------------------------------------------- */
+
+/* The tier that every class is served from first, from now on. */
+void heap_set_favour(enum hy_tier t);
+enum hy_tier heap_favour(void);
+/* A tier has room again: classes that had turned away come back to it. */
+void heap_reopen(enum hy_tier t);
+void heap_all_resident(bool is); /* mlockall: what is not needed costs as much as what is */
+/* Give back what has lain free since the last tick; at most max_bytes. */
+void heap_decay(enum hy_tier t, size_t max_bytes);
+/* DRAM is short: what is freed goes back at once, to whoever touches memory next. */
+void heap_keep_little(bool keep_little);
+void heap_trim(enum hy_tier t); /* all that is free, this thread's cache included */
+void heap_get_stats(enum hy_tier t, struct heap_stats *ret);
+/* Flush this thread's cache; afterwards the thread works uncached. */
+void heap_thread_exit(void *unused);
+/* Sampling: bytes between samples of a thread, INT64_MAX = off. */
+void heap_set_sample_interval(int64_t bytes);
+int64_t heap_sample_interval(void);
+/* fork: take and release every lock of the heaps; the child forgets the caches
+ * of threads that it does not have. */
+void heap_prefork(void);
+void heap_postfork(void);
+/* Invariants of both heaps, for tests. */
+bool heap_is_valid(void);
+
+#endif

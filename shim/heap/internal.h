@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Between the files of the heap. A granule is named by its index in the whole
+ * range. Lock order: central lock of a class, then the pages lock of the tier,
+ * then whatever the host's callbacks take. */
+#ifndef HYBRID_HEAP_INTERNAL_H
+#define HYBRID_HEAP_INTERNAL_H
+
+#include <pthread.h>
+
+#include "heap/heap.h"
+#include "sys/lock.h"
+
+#define NO_GRANULE      UINT32_MAX
+#define SPAN_MAX_BLOCKS (HEAP_GRANULE / 16)
+
+enum run_state {
+    RUN_NONE = 0, /* never taken from the supplier */
+    RUN_CLEAN,    /* free, reads as zero, no memory behind it */
+    RUN_DIRTY,    /* free, still has its pages */
+    RUN_SPAN,
+    RUN_LARGE
+};
+
+/* One per granule. State and length are kept on the first and the last granule
+ * of a run, so that neighbours can be joined; the rest on the first only. */
+struct granule {
+    uint8_t state;
+    uint8_t cls;       /* RUN_SPAN */
+    uint8_t from_head; /* RUN_SPAN: granules from the head */
+    bool zeroed;       /* RUN_LARGE: was zero when handed out */
+    bool on_list;      /* RUN_SPAN: in its class's list of spans with free blocks */
+    uint8_t colour;    /* RUN_LARGE: cache lines before the block */
+    uint32_t len;      /* granules in the run */
+    uint32_t prev, next;
+    union {
+        struct { /* RUN_SPAN */
+            uint16_t n_free, n_blocks, first_word;
+        };
+        struct {            /* RUN_LARGE */
+            uint64_t size;  /* bytes from the granule's start: request and colour, in pages */
+            uint64_t asked; /* the request, for the account of its site */
+        };
+    };
+    uint32_t weight; /* RUN_LARGE: sampling weight */
+    uint32_t beyond; /* RUN_LARGE: pages behind its size that are in memory, and charged;
+                      * RUN_DIRTY: pages from its start that may be in memory, 0: all */
+    uint16_t site;
+    uint16_t age; /* RUN_DIRTY: decay tick at which it was freed */
+};
+
+struct heap_global {
+    struct granule *g;
+    uint64_t *bits; /* SPAN_MAX_BLOCKS bits a granule: 1 = free block */
+    uint32_t first[HY_TIERS], count[HY_TIERS];
+    struct heap_host host;
+};
+extern struct heap_global hy_hg;
+
+static inline uint32_t granule_of(const void *p)
+{
+    return (uint32_t)(((uintptr_t)p - hy_heap.base) >> HEAP_GRANULE_SHIFT);
+}
+
+static inline void *granule_addr(uint32_t i)
+{
+    return (void *)(hy_heap.base + ((uintptr_t)i << HEAP_GRANULE_SHIFT));
+}
+
+static inline enum hy_tier granule_tier(uint32_t i)
+{
+    return i >= hy_hg.first[HY_PM] ? HY_PM : HY_DRAM;
+}
+
+/* pages.c */
+void pages_init(void);
+/* A run of `len` granules, the first on a multiple of `align` granules (a power
+ * of two): a span (size 0), charged in full, or a large block of `size` usable
+ * bytes, charged by them. NO_GRANULE if it cannot be had. ret_zeroed: it reads
+ * as zero. */
+uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size, bool force,
+                     bool *ret_zeroed);
+/* Another size for a RUN_LARGE, with its charge. */
+void pages_set_size(uint32_t head, uint64_t size);
+void pages_free(uint32_t head);
+/* Cut a RUN_LARGE to `len` granules; the rest becomes free. The caller sets the
+ * new size next, here and after pages_grow. */
+void pages_shrink(uint32_t head, uint32_t len);
+/* Lengthen a RUN_LARGE into a free neighbour; false if there is none. */
+bool pages_grow(uint32_t head, uint32_t len);
+void pages_decay(enum hy_tier t, size_t max_bytes);
+void pages_purge_all(enum hy_tier t);
+void pages_stats(enum hy_tier t, struct heap_stats *ret);
+/* The tables may be read below this granule. */
+uint32_t pages_committed(enum hy_tier t);
+void pages_prefork(void);
+void pages_postfork(void);
+bool pages_is_valid(enum hy_tier t);
+
+/* central.c */
+void central_init(void);
+/* Up to `want` blocks of a bin; 0: no memory under the limit. */
+unsigned central_take(enum hy_tier t, unsigned cls, void **out, unsigned want, bool force);
+void central_give(enum hy_tier t, unsigned cls, void *const *in, unsigned n);
+void central_trim(enum hy_tier t);
+void central_prefork(void);
+void central_postfork(void);
+bool central_is_valid(void);
+
+/* heap.c: a class of a tier can serve again / cannot any more. */
+void heap_class_has_room(enum hy_tier t, unsigned cls);
+
+/* cache.c */
+void cache_init(void);
+/* Fill the bin and pop one; NULL: this tier has nothing to give. */
+void *cache_refill(enum hy_tier t, unsigned cls, bool force);
+/* A full (or unusable) bin: make room and put p in, or give it straight back. */
+void cache_overflow(unsigned bin, void *p);
+/* Is it among the last that this thread put there? */
+bool cache_holds(unsigned bin, const void *p);
+void cache_flush_thread(void);
+void cache_prefork(void);
+void cache_postfork(void);
+
+#endif

@@ -1,0 +1,600 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Runs of granules. Free runs are either clean (no memory behind them, read as zero) or dirty
+ * (still resident); the two are kept and joined apart, so that what is known of a run stays true.
+ * Charged to the tier: spans and dirty runs in full, large blocks by their pages. */
+#include <string.h>
+
+#include "heap/internal.h"
+#include "sys/os.h"
+
+#define EXACT_BINS 64u
+#define BINS       (EXACT_BINS + 26u)
+#define LONG_SCAN  64 /* runs looked at in a bin of mixed lengths */
+/* From the supplier at a time: a part of what was taken so far, within these bounds. */
+#define CHUNK_MIN   4u
+#define CHUNK_MAX   64u
+#define CHUNK_SHARE 8
+/* Rows that the tables grow by: whole pages of each, whatever the size of a row. */
+#define ROWS_GRANULE 512u
+#define ROWS_BITS    64u
+#define ROWS_MAP     4096u
+/* What may lie dirty: a base, a part of what is live, and what was given back too early. */
+#define GRANULE_PAGES (HEAP_GRANULE / HY_PAGE)
+#define TRIM_MIN      (16 * HY_KIB) /* behind a block: less is not worth a call */
+#define TRIM_SHARE    4             /* and of a run that is used again, as it may be yet again */
+#define DIRTY_BASE    (1 * HY_MIB)
+#define DIRTY_SHARE   32
+#define REGRET_BASE   (64 * HY_MIB)
+#define REGRET_SHARE  2
+
+struct run_set {
+    uint32_t head[BINS];
+    uint64_t used[2]; /* bit per non-empty bin */
+    uint64_t granules;
+};
+
+struct pages {
+    struct hy_lock lock;
+    struct run_set clean, dirty;
+    uint64_t live_bytes, peak_bytes, taken_granules, spans, large, large_allocs, purged_granules;
+    uint64_t early;  /* granules given back for the bound since the last tick */
+    uint64_t regret; /* granules the bound is raised by */
+    uint32_t rows_g, rows_bits, rows_map; /* accessible below this granule */
+    uint32_t committed;                   /* and what all of them are, to be read without lock */
+    uint16_t tick;
+    bool tight; /* address space has run out once: what is free gives it back */
+} __attribute__((aligned(64)));
+
+static struct pages pg[HY_TIERS];
+/* Others have a use for what is free: only what proved to be given back too early is kept. */
+static bool little;
+
+static unsigned bin_of(uint32_t len)
+{
+    if (len < EXACT_BINS)
+        return len;
+    return EXACT_BINS + (31u - (unsigned)__builtin_clz(len / EXACT_BINS));
+}
+
+static struct run_set *set_of(struct pages *p, uint8_t state)
+{
+    return state == RUN_DIRTY ? &p->dirty : &p->clean;
+}
+
+static void set_insert(struct run_set *s, uint32_t i)
+{
+    struct granule *g = hy_hg.g;
+    unsigned b = bin_of(g[i].len);
+    g[i].prev = NO_GRANULE;
+    g[i].next = s->head[b];
+    if (s->head[b] != NO_GRANULE)
+        g[s->head[b]].prev = i;
+    s->head[b] = i;
+    s->used[b / 64] |= 1ull << (b % 64);
+    s->granules += g[i].len;
+}
+
+static void set_remove(struct run_set *s, uint32_t i)
+{
+    struct granule *g = hy_hg.g;
+    unsigned b = bin_of(g[i].len);
+    if (g[i].prev != NO_GRANULE)
+        g[g[i].prev].next = g[i].next;
+    else
+        s->head[b] = g[i].next;
+    if (g[i].next != NO_GRANULE)
+        g[g[i].next].prev = g[i].prev;
+    if (s->head[b] == NO_GRANULE)
+        s->used[b / 64] &= ~(1ull << (b % 64));
+    s->granules -= g[i].len;
+}
+
+static unsigned next_bin(const struct run_set *s, unsigned from)
+{
+    for (unsigned w = from / 64; w < 2; w++) {
+        uint64_t bits = s->used[w];
+        if (w == from / 64)
+            bits &= ~0ull << (from % 64);
+        if (bits)
+            return w * 64 + (unsigned)__builtin_ctzll(bits);
+    }
+    return BINS;
+}
+
+static uint32_t set_find(const struct run_set *s, uint32_t len)
+{
+    unsigned b = bin_of(len);
+    if (len >= EXACT_BINS) {
+        uint32_t i = s->head[b];
+        for (int n = 0; i != NO_GRANULE && n < LONG_SCAN; n++, i = hy_hg.g[i].next)
+            if (hy_hg.g[i].len >= len)
+                return i;
+        b++;
+    }
+    b = next_bin(s, b);
+    return b < BINS ? s->head[b] : NO_GRANULE;
+}
+
+static void mark_run(uint32_t i, uint32_t len, enum run_state st)
+{
+    struct granule *g = hy_hg.g;
+    g[i].state = g[i + len - 1].state = (uint8_t)st;
+    g[i].len = g[i + len - 1].len = len;
+}
+
+/* Put [i, i+len) on a free set, joined with neighbours of the same kind; its first granule. */
+static uint32_t put_free(enum hy_tier t, uint32_t i, uint32_t len, enum run_state st)
+{
+    struct pages *p = &pg[t];
+    struct run_set *s = set_of(p, (uint8_t)st);
+    struct granule *g = hy_hg.g;
+    uint32_t lo = hy_hg.first[t], hi = lo + hy_hg.count[t];
+
+    if (i > lo && g[i - 1].state == st) {
+        uint32_t n = g[i - 1].len;
+        set_remove(s, i - n);
+        i -= n;
+        len += n;
+    }
+    if (i + len < hi && g[i + len].state == st) {
+        uint32_t n = g[i + len].len;
+        set_remove(s, i + len);
+        len += n;
+    }
+    mark_run(i, len, st);
+    g[i].age = p->tick;
+    g[i].beyond = 0;
+    set_insert(s, i);
+    return i;
+}
+
+static void discharge(enum hy_tier t, uint64_t bytes)
+{
+    if (bytes)
+        hy_hg.host.discharge(t, bytes);
+}
+
+/* Memory goes back to the system, and its addresses where they are short. */
+static int give_back(enum hy_tier t, uint32_t i, uint32_t len)
+{
+    int (*back)(enum hy_tier, void *, size_t) = pg[t].tight ? hy_hg.host.release : hy_hg.host.purge;
+    return back(t, granule_addr(i), (size_t)len << HEAP_GRANULE_SHIFT);
+}
+
+/* Give one dirty run back to the system. If that fails it stays dirty. */
+static bool purge_run(enum hy_tier t, uint32_t i)
+{
+    struct pages *p = &pg[t];
+    uint32_t len = hy_hg.g[i].len;
+    if (give_back(t, i, len) != 0)
+        return false;
+    set_remove(&p->dirty, i);
+    p->purged_granules += len;
+    put_free(t, i, len, RUN_CLEAN);
+    discharge(t, (uint64_t)len << HEAP_GRANULE_SHIFT);
+    return true;
+}
+
+/* Largest runs first: most memory for the fewest calls. */
+static void purge_down_to(enum hy_tier t, uint64_t granules)
+{
+    struct run_set *s = &pg[t].dirty;
+    for (unsigned b = BINS; b-- > 0 && s->granules > granules;)
+        while (s->granules > granules && s->head[b] != NO_GRANULE)
+            if (!purge_run(t, s->head[b]))
+                return;
+}
+
+static uint64_t dirty_limit(const struct pages *p)
+{
+    if (__atomic_load_n(&little, __ATOMIC_RELAXED))
+        return HY_MIN(p->regret, (p->live_bytes / 32) >> HEAP_GRANULE_SHIFT);
+    if (p->tight)
+        return DIRTY_BASE >> HEAP_GRANULE_SHIFT;
+    return ((DIRTY_BASE + p->live_bytes / DIRTY_SHARE) >> HEAP_GRANULE_SHIFT) + p->regret;
+}
+
+/* Fresh memory is taken although as much was given back a moment ago: keep more. */
+static void note_regret(struct pages *p, uint32_t len)
+{
+    uint64_t most = (REGRET_BASE + p->live_bytes / REGRET_SHARE) >> HEAP_GRANULE_SHIFT;
+    if (p->early < len)
+        return;
+    p->early -= len;
+    p->regret = HY_MIN(p->regret + 2 * len, most);
+}
+
+static void note_peak(struct pages *p)
+{
+    uint64_t now = p->live_bytes + (p->dirty.granules << HEAP_GRANULE_SHIFT);
+    if (now > p->peak_bytes)
+        p->peak_bytes = now;
+}
+
+/* Rows of a table of `row` bytes each, up to one at least. */
+static bool commit_rows(void *table, uint32_t *rows, uint32_t want, uint32_t step, size_t row)
+{
+    uint32_t to = hy_align_up(want, step);
+    if (want <= *rows)
+        return true;
+    if (os_commit((char *)table + *rows * row, (to - *rows) * row))
+        return false;
+    *rows = to;
+    return true;
+}
+
+/* Tables are made accessible as the range fills, in steps; one granule beyond
+ * a new run, as neighbours are looked at. */
+static bool commit_tables(enum hy_tier t, uint32_t i, uint32_t len)
+{
+    struct pages *p = &pg[t];
+    uint32_t end = hy_hg.first[t] + hy_hg.count[t];
+    uint32_t want = HY_MIN(i + len + 1, end);
+
+    if (!commit_rows(hy_hg.g, &p->rows_g, want, ROWS_GRANULE, sizeof(struct granule)) ||
+        !commit_rows(hy_hg.bits, &p->rows_bits, want, ROWS_BITS, SPAN_MAX_BLOCKS / 8) ||
+        !commit_rows(hy_heap.map, &p->rows_map, want, ROWS_MAP, 1))
+        return false;
+    __atomic_store_n(&p->committed, HY_MIN(p->rows_g, p->rows_map), __ATOMIC_RELEASE);
+    return true;
+}
+
+/* Free granules at the end of what was taken, if the next chunk begins there. */
+static uint32_t free_at_end(enum hy_tier t)
+{
+    struct pages *p = &pg[t];
+    uint32_t end = hy_hg.first[t] + (uint32_t)p->taken_granules;
+    if (t != HY_DRAM || p->taken_granules == 0 || hy_hg.g[end - 1].state != RUN_CLEAN)
+        return 0;
+    return hy_hg.g[end - 1].len;
+}
+
+/* Under a limit of the address space everything that is free gives its addresses back: for
+ * larger blocks, and for thread stacks, libraries, the next allocator. */
+static void become_tight(enum hy_tier t)
+{
+    struct pages *p = &pg[t];
+    if (p->tight || t == HY_PM || !hy_hg.host.release) /* PM may only not be ready yet */
+        return;
+    p->tight = true;
+    purge_down_to(t, 0);
+    for (unsigned b = 0; b < BINS; b++)
+        for (uint32_t i = p->clean.head[b]; i != NO_GRANULE; i = hy_hg.g[i].next)
+            (void)hy_hg.host.release(t, granule_addr(i),
+                                     (size_t)hy_hg.g[i].len << HEAP_GRANULE_SHIFT);
+}
+
+static bool grow(enum hy_tier t, uint32_t len)
+{
+    struct pages *p = &pg[t];
+    uint32_t share = (uint32_t)HY_MIN(p->taken_granules / CHUNK_SHARE, (uint64_t)CHUNK_MAX);
+    uint32_t n = HY_MAX(len, HY_MAX(share, CHUNK_MIN));
+    void *base = hy_hg.host.take(t, (size_t)n << HEAP_GRANULE_SHIFT);
+    if (!base && n > len)
+        base = hy_hg.host.take(t, (size_t)(n = len) << HEAP_GRANULE_SHIFT);
+    if (!base) { /* the address space is short: it is added to what is there */
+        become_tight(t);
+        uint32_t have = free_at_end(t);
+        if (have < len)
+            base = hy_hg.host.take(t, (size_t)(n = len - have) << HEAP_GRANULE_SHIFT);
+    }
+    if (!base || !commit_tables(t, granule_of(base), n))
+        return false;
+    p->taken_granules += n;
+    put_free(t, granule_of(base), n, RUN_CLEAN);
+    return true;
+}
+
+/* Find a run of at least `len`; ret_kind is the set it was taken from. Charges
+ * `bytes` for memory that was not charged yet. */
+static uint32_t find_run(enum hy_tier t, uint32_t len, uint64_t bytes, bool force,
+                         enum run_state *ret_kind)
+{
+    struct pages *p = &pg[t];
+    uint32_t i = set_find(&p->dirty, len);
+    if (i != NO_GRANULE) {
+        *ret_kind = RUN_DIRTY;
+        return i;
+    }
+    if (!hy_hg.host.charge(t, bytes, false)) {
+        purge_down_to(t, 0); /* what lies free here is charged as well */
+        if (!hy_hg.host.charge(t, bytes, force))
+            return NO_GRANULE;
+    }
+    *ret_kind = RUN_CLEAN;
+    note_regret(p, len);
+    i = set_find(&p->clean, len);
+    if (i == NO_GRANULE && grow(t, len))
+        i = set_find(&p->clean, len);
+    if (i == NO_GRANULE) { /* range used up: join what is dirty with what is clean */
+        purge_down_to(t, 0);
+        i = set_find(&p->clean, len);
+    }
+    if (i == NO_GRANULE)
+        discharge(t, bytes);
+    return i;
+}
+
+/* Clean memory is about to be used. */
+static bool restore(enum hy_tier t, uint32_t i, uint32_t len)
+{
+    return !hy_hg.host.restore || (t == HY_DRAM && !pg[t].tight) ||
+           hy_hg.host.restore(t, granule_addr(i), (size_t)len << HEAP_GRANULE_SHIFT);
+}
+
+/* What a live run is charged: spans in full, large blocks by their pages. */
+static uint64_t run_bytes(const struct granule *g)
+{
+    return g->state == RUN_LARGE ? g->size + g->beyond * HY_PAGE
+                                 : (uint64_t)g->len << HEAP_GRANULE_SHIFT;
+}
+
+/* A block of `size` bytes in a run of which `had` are in memory: what it does not need goes back if
+ * that is `least` or more, and stays charged otherwise. Returns the pages that stay. */
+static uint32_t trim_tail(enum hy_tier t, uint32_t i, uint64_t size, uint64_t had, uint64_t least)
+{
+    if (had <= size)
+        return 0;
+    if (had - size >= HY_MAX(least, TRIM_MIN) && hy_hg.host.trim &&
+        hy_hg.host.trim(t, (char *)granule_addr(i) + size, had - size))
+        return 0;
+    return (uint32_t)((had - size) / HY_PAGE);
+}
+
+uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size, bool force,
+                     bool *ret_zeroed)
+{
+    struct pages *p = &pg[t];
+    struct granule *g = hy_hg.g;
+    enum run_state kind, as = size ? RUN_LARGE : RUN_SPAN;
+    uint64_t full = (uint64_t)len << HEAP_GRANULE_SHIFT, bytes = size ? size : full;
+
+    hy_lock_take(&p->lock);
+    uint32_t i = find_run(t, len + align - 1, bytes, force, &kind), skip = 0;
+    if (i != NO_GRANULE) {
+        skip = (uint32_t)(-((hy_heap.base >> HEAP_GRANULE_SHIFT) + i) & (align - 1));
+        if (kind == RUN_CLEAN && !restore(t, i + skip, len)) {
+            discharge(t, bytes);
+            i = NO_GRANULE;
+        }
+    }
+    if (i != NO_GRANULE) {
+        uint32_t total = g[i].len, dirty = g[i].beyond;
+        set_remove(set_of(p, (uint8_t)kind), i);
+        /* Taken first, so that the pieces beside it do not join over it. */
+        mark_run(i + skip, len, as);
+        if (skip)
+            put_free(t, i, skip, kind);
+        if (total - skip - len)
+            put_free(t, i + skip + len, total - skip - len, kind);
+        i += skip;
+        g[i].beyond = 0;
+        if (kind == RUN_DIRTY) { /* was charged in full */
+            uint64_t had = dirty && total == len ? dirty * HY_PAGE : full;
+            g[i].beyond = size ? trim_tail(t, i, bytes, had, full / TRIM_SHARE) : 0;
+            discharge(t, full - bytes - g[i].beyond * HY_PAGE);
+        }
+        g[i].size = bytes;
+        g[i].site = 0;
+        g[i].weight = 1;
+        p->live_bytes += run_bytes(&g[i]);
+        p->spans += !size;
+        p->large += size != 0;
+        p->large_allocs += size != 0;
+        note_peak(p);
+        *ret_zeroed = kind == RUN_CLEAN;
+    }
+    hy_lock_release(&p->lock);
+    return i;
+}
+
+void pages_set_size(uint32_t head, uint64_t size)
+{
+    enum hy_tier t = granule_tier(head);
+    struct granule *g = &hy_hg.g[head];
+    hy_lock_take(&pg[t].lock);
+    uint64_t before = run_bytes(g);
+    uint64_t kept = HY_MIN(before, (uint64_t)g->len << HEAP_GRANULE_SHIFT);
+    g->size = size;
+    g->beyond = trim_tail(t, head, size, kept, 0);
+    uint64_t now = run_bytes(g);
+    pg[t].live_bytes += now - before;
+    if (now < before)
+        discharge(t, before - now);
+    else if (now > before)
+        (void)hy_hg.host.charge(t, now - before, true);
+    hy_lock_release(&pg[t].lock);
+}
+
+static void to_dirty(enum hy_tier t, uint32_t i, uint32_t len, uint64_t charged)
+{
+    struct pages *p = &pg[t];
+    uint64_t full = (uint64_t)len << HEAP_GRANULE_SHIFT;
+    if (full > charged && !hy_hg.host.charge(t, full - charged, false)) {
+        /* No room even for the rounding: it cannot lie about. */
+        if (give_back(t, i, len) == 0) {
+            p->purged_granules += len;
+            put_free(t, i, len, RUN_CLEAN);
+            discharge(t, charged);
+            return;
+        }
+        (void)hy_hg.host.charge(t, full - charged, true);
+    } else if (charged > full) {
+        discharge(t, charged - full);
+    }
+    if (put_free(t, i, len, RUN_DIRTY) == i && hy_hg.g[i].len == len)
+        hy_hg.g[i].beyond = (uint32_t)(HY_MIN(charged, full) / HY_PAGE) % (len * GRANULE_PAGES);
+    uint64_t limit = dirty_limit(p), before = p->purged_granules;
+    if (p->dirty.granules > limit) {
+        purge_down_to(t, limit - limit / 4);
+        p->early += p->purged_granules - before;
+    }
+}
+
+void pages_free(uint32_t head)
+{
+    enum hy_tier t = granule_tier(head);
+    struct pages *p = &pg[t];
+    struct granule *g = &hy_hg.g[head];
+
+    hy_lock_take(&p->lock);
+    uint64_t bytes = run_bytes(g);
+    if (g->state == RUN_LARGE)
+        p->large--;
+    else
+        p->spans--;
+    p->live_bytes -= bytes;
+    to_dirty(t, head, g->len, bytes);
+    hy_lock_release(&p->lock);
+}
+
+void pages_shrink(uint32_t head, uint32_t len)
+{
+    enum hy_tier t = granule_tier(head);
+    struct granule *g = &hy_hg.g[head];
+
+    hy_lock_take(&pg[t].lock);
+    if (len < g->len) {
+        uint32_t rest = g->len - len;
+        mark_run(head, len, RUN_LARGE);
+        /* Charged with the block so far as its size said; the caller sets the
+         * new size next, so the rest comes in as not charged. */
+        to_dirty(t, head + len, rest, 0);
+    }
+    hy_lock_release(&pg[t].lock);
+}
+
+bool pages_grow(uint32_t head, uint32_t len)
+{
+    enum hy_tier t = granule_tier(head);
+    struct pages *p = &pg[t];
+    struct granule *g = hy_hg.g;
+    bool ok = false;
+
+    hy_lock_take(&p->lock);
+    uint32_t have = g[head].len, need = len - have, next = head + have;
+    if (next < hy_hg.first[t] + hy_hg.count[t] &&
+        (g[next].state == RUN_CLEAN || g[next].state == RUN_DIRTY) && g[next].len >= need &&
+        (g[next].state == RUN_DIRTY || restore(t, next, need))) {
+        enum run_state kind = (enum run_state)g[next].state;
+        uint32_t free_len = g[next].len;
+        uint64_t bytes = (uint64_t)need << HEAP_GRANULE_SHIFT;
+        /* The caller charges by size (pages_set_size); here only ask. */
+        if (hy_hg.host.charge(t, bytes, false)) {
+            discharge(t, bytes);
+            set_remove(set_of(p, (uint8_t)kind), next);
+            if (kind == RUN_DIRTY)
+                discharge(t, bytes);
+            mark_run(head, len, RUN_LARGE);
+            if (free_len > need)
+                put_free(t, next + need, free_len - need, kind);
+            ok = true;
+        }
+    }
+    hy_lock_release(&p->lock);
+    return ok;
+}
+
+void pages_decay(enum hy_tier t, size_t max_bytes)
+{
+    struct pages *p = &pg[t];
+    uint64_t budget = max_bytes >> HEAP_GRANULE_SHIFT;
+
+    hy_lock_take(&p->lock);
+    for (unsigned b = BINS; b-- > 0 && budget;) {
+        uint32_t i = p->dirty.head[b];
+        while (i != NO_GRANULE && budget) {
+            uint32_t next = hy_hg.g[i].next, len = hy_hg.g[i].len;
+            if (hy_hg.g[i].age != p->tick) {
+                if (!purge_run(t, i))
+                    break;
+                budget -= HY_MIN(budget, len);
+            }
+            i = next;
+        }
+    }
+    p->tick++;
+    p->early = 0;
+    p->regret -= (p->regret + 7) / 8;
+    hy_lock_release(&p->lock);
+}
+
+void heap_keep_little(bool keep_little)
+{
+    bool before = __atomic_exchange_n(&little, keep_little, __ATOMIC_RELAXED);
+    for (int t = 0; keep_little && !before && t < HY_TIERS; t++) {
+        hy_lock_take(&pg[t].lock);
+        purge_down_to((enum hy_tier)t, dirty_limit(&pg[t]));
+        hy_lock_release(&pg[t].lock);
+    }
+}
+
+void pages_purge_all(enum hy_tier t)
+{
+    hy_lock_take(&pg[t].lock);
+    purge_down_to(t, 0);
+    hy_lock_release(&pg[t].lock);
+}
+
+void pages_stats(enum hy_tier t, struct heap_stats *ret)
+{
+    struct pages *p = &pg[t];
+    hy_lock_take(&p->lock);
+    ret->live_bytes = p->live_bytes;
+    ret->dirty_bytes = p->dirty.granules << HEAP_GRANULE_SHIFT;
+    ret->peak_bytes = p->peak_bytes;
+    ret->taken_bytes = p->taken_granules << HEAP_GRANULE_SHIFT;
+    ret->spans = p->spans;
+    ret->large_blocks = p->large;
+    ret->large_allocs = p->large_allocs;
+    ret->purged_bytes = p->purged_granules << HEAP_GRANULE_SHIFT;
+    hy_lock_release(&p->lock);
+}
+
+uint32_t pages_committed(enum hy_tier t)
+{
+    return __atomic_load_n(&pg[t].committed, __ATOMIC_ACQUIRE);
+}
+
+void pages_init(void)
+{
+    for (int t = 0; t < HY_TIERS; t++) {
+        pg[t].rows_g = pg[t].rows_bits = pg[t].rows_map = pg[t].committed = hy_hg.first[t];
+        memset(pg[t].clean.head, 0xff, sizeof(pg[t].clean.head));
+        memset(pg[t].dirty.head, 0xff, sizeof(pg[t].dirty.head));
+    }
+}
+
+void pages_prefork(void)
+{
+    for (int t = 0; t < HY_TIERS; t++)
+        hy_lock_prefork(&pg[t].lock);
+}
+
+void pages_postfork(void)
+{
+    for (int t = HY_TIERS; t-- > 0;)
+        hy_lock_postfork(&pg[t].lock);
+}
+
+static bool set_is_valid(const struct run_set *s, enum run_state st)
+{
+    uint64_t sum = 0;
+    for (unsigned b = 0; b < BINS; b++)
+        for (uint32_t i = s->head[b]; i != NO_GRANULE; i = hy_hg.g[i].next) {
+            const struct granule *g = &hy_hg.g[i];
+            if (g->state != st || g[g->len - 1].state != st || g[g->len - 1].len != g->len ||
+                bin_of(g->len) != b)
+                return false;
+            sum += g->len;
+        }
+    return sum == s->granules;
+}
+
+bool pages_is_valid(enum hy_tier t)
+{
+    hy_lock_take(&pg[t].lock);
+    bool ok = set_is_valid(&pg[t].clean, RUN_CLEAN) && set_is_valid(&pg[t].dirty, RUN_DIRTY);
+    hy_lock_release(&pg[t].lock);
+    return ok;
+}

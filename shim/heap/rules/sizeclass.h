@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Size classes of the heaps. Steps of 16 bytes up to 128, then eight classes to
+ * each doubling up to 8 KiB, so that at most 1/9 of a block is lost. Every class is a
+ * multiple of 16; powers of two are classes, which serves aligned requests.
+ * Above are two, shared by many sizes: temporaries of one size find the pages that those of
+ * another have left, where classes of their own would keep pages for each. What a block does not
+ * use of its pages is not touched. Their blocks are an odd number of lines long, as neighbours
+ * that begin at multiples of a power of two compete for the same sets of a cache. */
+#ifndef HYBRID_HEAP_RULES_SIZECLASS_H
+#define HYBRID_HEAP_RULES_SIZECLASS_H
+
+#include "base/types.h"
+
+#define SIZECLASS_COUNT 58u
+#define SIZECLASS_MAX   ((size_t)32768) /* largest size that has a class */
+#define SIZECLASS_DENSE ((size_t)8192)  /* largest that has one to itself */
+
+/* Block size of each class, in bytes. */
+extern const uint16_t sizeclass_bytes[SIZECLASS_COUNT];
+/* Class of sizes up to 1 KiB, by (size + 15) / 16. */
+extern const uint8_t sizeclass_small[65];
+
+/* Class of a request of n bytes, n <= SIZECLASS_MAX; 0 bytes are served as 1. */
+static inline unsigned sizeclass_of(size_t n)
+{
+    if (HY_LIKELY(n <= 1024))
+        return sizeclass_small[(n + 15) >> 4];
+    unsigned msb = 63u - (unsigned)__builtin_clzl(n - 1);
+    if (n > SIZECLASS_DENSE)
+        return SIZECLASS_COUNT - 2 + (n > SIZECLASS_MAX / 2);
+    return 8 + (msb - 7) * 8 + (unsigned)(((n - 1) >> (msb - 3)) & 7);
+}
+
+/* Smallest class for n bytes whose blocks all lie on multiples of align (a
+ * power of two <= 4096); SIZECLASS_COUNT if there is none. */
+unsigned sizeclass_aligned(size_t n, size_t align);
+/* Granules of 64 KiB that a span of this class takes. */
+unsigned sizeclass_span_granules(unsigned cls);
+/* Blocks of this class that a thread keeps at most. */
+unsigned sizeclass_cache_blocks(unsigned cls);
+
+#endif

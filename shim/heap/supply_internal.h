@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Between the files of the supply. */
+#ifndef HYBRID_HEAP_SUPPLY_INTERNAL_H
+#define HYBRID_HEAP_SUPPLY_INTERNAL_H
+
+#include "heap/supply.h"
+#include "sys/os.h"
+
+#define SUPPLY_PIECES 64
+
+struct chunk {
+    char *base;
+    size_t bytes;
+    /* Pages of the tier's file of this number, shared: to be made private before fork.
+     * 0: private or anonymous. */
+    uint32_t file;
+};
+
+/* What memkind has given and the heaps have not taken: [at, end). */
+struct piece {
+    char *at, *end;
+};
+
+struct tier_supply {
+    char *base;
+    size_t bytes;
+    size_t opened; /* of the range */
+    struct supply_backing backing;
+    struct piece piece[SUPPLY_PIECES]; /* PM; made by the filler, used up under the pages lock */
+    unsigned n_pieces;
+    int fd;                  /* backing file, -1 not open */
+    uint32_t file;           /* its number: every file that is opened has another */
+    bool keeps;              /* blocks cannot be given back before the end */
+    struct os_file_id fd_id; /* the program may close our fd and reuse its number */
+    bool dir_failed;
+    struct chunk *chunk; /* all that was taken */
+    size_t n_chunks, cap_chunks;
+};
+extern struct tier_supply hy_supply[HY_TIERS];
+
+/* supply_kind.c: `bytes` of the stock, and the piece that they came from; NULL: it is short. */
+char *supply_from_stock(struct tier_supply *s, size_t bytes, struct piece **ret_from);
+
+#endif

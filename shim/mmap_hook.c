@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * The exported mapping calls. */
+/* With 64-bit offsets asked for, the header would rename mmap to mmap64, and
+ * one of the two would be missing. */
+#undef _FILE_OFFSET_BITS
+#include <stdarg.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+
+#include "core/runtime.h"
+
+HY_EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
+{
+    return runtime_mmap(addr, len, prot, flags, fd, off);
+}
+
+HY_EXPORT void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off64_t off)
+{
+    return runtime_mmap(addr, len, prot, flags, fd, off);
+}
+
+HY_EXPORT int munmap(void *addr, size_t len)
+{
+    return runtime_munmap(addr, len);
+}
+
+/* The fifth argument exists only with MREMAP_FIXED or MREMAP_DONTUNMAP. */
+HY_EXPORT void *mremap(void *old, size_t old_len, size_t new_len, int flags, ...)
+{
+    void *new_addr = NULL;
+    if (flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) {
+        va_list ap;
+        va_start(ap, flags);
+        new_addr = va_arg(ap, void *);
+        va_end(ap);
+    }
+    return runtime_mremap(old, old_len, new_len, flags, new_addr);
+}
+
+/* The kernel takes no more than one argument, a word. */
+HY_EXPORT int ioctl(int fd, unsigned long request, ...)
+{
+    va_list ap;
+    va_start(ap, request);
+    void *arg = va_arg(ap, void *);
+    va_end(ap);
+    return runtime_ioctl(fd, request, arg);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * How the share of DRAM that a process may have changes with what others do, and whether that is
+ * worth a pass of its own. Pure. */
+#ifndef HYBRID_PAGES_RULES_SHARE_H
+#define HYBRID_PAGES_RULES_SHARE_H
+
+#include "base/types.h"
+
+/* All zero at first: the first share seen is one that has grown. */
+struct share {
+    uint64_t bytes; /* the share when free DRAM was last filled, or what it has shrunk to since */
+    uint64_t asked; /* of the process, by others, at the last time that counted */
+    bool filled;    /* nothing that is free is left to fill */
+};
+
+/* The share is `bytes` now. True: others have left DRAM, by ending or because they were asked, so
+ * that filling it begins again. What the process itself frees does not change its share: that goes
+ * into its next allocations. */
+bool share_grows(struct share *s, uint64_t bytes);
+/* So much is asked of a process that has `held` on DRAM. True: clearly more than before. */
+bool share_is_asked(struct share *s, uint64_t asked, uint64_t held);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "pages/sampler_internal.h"
+
+void sampler_totals(uint64_t ret_pages[HY_TIERS][BANDS], uint64_t ret_on[HY_TIERS])
+{
+    memset(ret_pages, 0, HY_TIERS * sizeof(ret_pages[0]));
+    memset(ret_on, 0, HY_TIERS * sizeof(ret_on[0]));
+    pthread_mutex_lock(&hy_sampler_lock);
+    for (unsigned t = 0; hy_sampler && t < HY_TIERS; t++) {
+        ret_on[t] = hy_sampler->map.on[t];
+        for (unsigned band = 0; band < BANDS; band++)
+            ret_pages[t][band] = hy_sampler->map.band[t][band];
+    }
+    pthread_mutex_unlock(&hy_sampler_lock);
+}
+
+uint64_t sampler_wanted(void)
+{
+    uint64_t n = 0;
+    pthread_mutex_lock(&hy_sampler_lock);
+    for (unsigned band = BAND_HOT_RD; hy_sampler && band < BANDS; band++)
+        n += hy_sampler->map.band[HY_PM][band];
+    pthread_mutex_unlock(&hy_sampler_lock);
+    return n;
+}
+
+#define BIN_LOOKS 32u
+
+static void look_at_bin(unsigned at, uint32_t first, uint32_t pages, struct sampler_bin *bin)
+{
+    uint32_t step = HY_MAX(pages / BIN_LOOKS, 1u);
+    for (uint32_t i = first; i < first + pages; i += step) {
+        struct page_group g = history_group(&hy_sampler->history[at], i);
+        bin->looked++;
+        bin->on_pm += g.tier == HY_PM;
+        bin->heat += g.heat;
+        bin->writes += (uint32_t)__builtin_popcount(g.passes);
+        bin->predicted += predict(&hy_sampler->map.predictor, g.passes) != UN_WD;
+    }
+}
+
+unsigned sampler_bins(struct sampler_bin *bins, unsigned cap)
+{
+    unsigned n = 0;
+    uint64_t all = 0, each, in_bin = 0;
+    pthread_mutex_lock(&hy_sampler_lock);
+    for (unsigned i = 0; hy_sampler && i < hy_sampler->ranges; i++)
+        all += hy_sampler->history[i].pages;
+    each = cap ? (all + cap - 1) / cap : 0;
+    for (unsigned at = 0; all && at < hy_sampler->ranges; at++)
+        for (uint32_t first = 0; first < hy_sampler->history[at].pages;) {
+            if (in_bin == 0)
+                bins[n++] = (struct sampler_bin){.base = hy_sampler->range[at].base +
+                                                         (size_t)first * HY_PAGE};
+            uint32_t pages = (uint32_t)HY_MIN(each - in_bin, hy_sampler->history[at].pages - first);
+            look_at_bin(at, first, pages, &bins[n - 1]);
+            bins[n - 1].pages += pages;
+            in_bin = (in_bin + pages) % each;
+            first += pages;
+        }
+    pthread_mutex_unlock(&hy_sampler_lock);
+    return n;
+}

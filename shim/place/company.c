@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * This process's part of the DRAM that all share: what it has claimed in the registry, and what
+ * it wishes for. The registry costs system calls, and may make its caller wait: threads of ours
+ * ask it, a constructor, and the end. Threads of the program live on what is claimed. */
+#include "place/company.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/pause.h"
+#include "heap/heap.h"
+#include "sys/lock.h"
+#include "sys/log.h"
+#include "sys/os.h"
+
+/* The registry and what follows from it. Held during calls that ask the kernel. */
+static struct hy_lock lock;
+
+/* This thread is ours, and may ask the registry. */
+static __thread bool ours __attribute__((tls_model("initial-exec")));
+/* The claim that this thread of the program was short of. */
+static __thread uint64_t short_of __attribute__((tls_model("initial-exec")));
+
+/* What was read of all serves so long, and for 50 times as long as it took:
+ * with many participants a look costs up to a millisecond. */
+#define MACHINE_AGE_NS    10000000ull
+#define MACHINE_AGE_READS 50
+#define RETRY_NS          1000000ull
+#define AHEAD_PART        4
+#define FIRST_PART        32
+#define LEAVE_TRIES       20
+#define WISH_HOLD_NS      (5ull * 1000000000) /* a wish outlives its last addition by this */
+
+/* --- the registry ------------------------------------------------------------- */
+
+/* What is charged and not claimed: from before the joining, or by force. As much of it as the
+ * others leave. */
+static void claim_rest_locked(void)
+{
+    uint64_t used = get(&hy_pol.used[HY_DRAM]), have = get(&hy_pol.claimed);
+    uint64_t need = used > hy_pol.inherited ? used - hy_pol.inherited : 0;
+    for (uint64_t part = need; have < need && part >= HEAP_GRANULE;) {
+        part = HY_MIN(part, need - have);
+        if (registry_claim_dram(hy_pol.reg, part) == 0)
+            have += part;
+        else
+            part /= 2;
+    }
+    put(&hy_pol.claimed, have);
+}
+
+/* What a small program needs: it shall not have to wait for a thread of ours. */
+static uint64_t first_part(void)
+{
+    return HY_MAX(hy_pol.lease / FIRST_PART, (uint64_t)HEAP_GRANULE);
+}
+
+static void claim_first_locked(void)
+{
+    if (registry_claim_dram(hy_pol.reg, first_part()) == 0)
+        put(&hy_pol.claimed, get(&hy_pol.claimed) + first_part());
+}
+
+static void join_locked(void)
+{
+    static bool was_joined;
+    if (hy_pol.reg_state != REG_NOT_YET)
+        return;
+    hy_pol.reg_state = REG_NONE;
+    put(&hy_pol.claimed, ALONE);
+    if (!hy_pol.reg_path[0])
+        return;
+    int e = hy_pol.reg ? 0 : registry_open(hy_pol.reg_path, hy_pol.shared, &hy_pol.reg);
+    if (e == 0)
+        e = registry_join(hy_pol.reg, (enum hy_class)hy_pol.cls);
+    if (e == 0) {
+        hy_pol.reg_state = REG_JOINED;
+        was_joined = true;
+        put(&hy_pol.claimed, 0);
+        claim_rest_locked();
+        claim_first_locked();
+        registry_read(hy_pol.reg, &hy_pol.view);
+        if (hy_pol.view.dram_budget != hy_pol.shared) {
+            log_info("the registry's DRAM budget is %llu MiB; it goes for all",
+                     (unsigned long long)(hy_pol.view.dram_budget >> 20));
+            hy_pol.shared = hy_pol.view.dram_budget;
+        }
+        return;
+    }
+    (void)snprintf(hy_pol.reg_error, sizeof(hy_pol.reg_error), "%s", registry_problem(e));
+    if (was_joined) /* the program has changed its rights or its root since */
+        log_info("registry %s cannot be joined again (%s)", hy_pol.reg_path, registry_problem(e));
+    else
+        settings_error_once(
+            OPT_REGISTRY, "registry %s cannot be used (%s); this process places memory on its own",
+            hy_pol.reg_path, registry_problem(e));
+}
+
+/* The machine as the registry shows it, at most so old; returns our place in
+ * it, or one beyond the last when our slot is lost. */
+static unsigned read_machine_locked(uint64_t max_age_ns)
+{
+    uint64_t now = os_now_ns();
+    if (hy_pol.machine_ns && max_age_ns &&
+        now - hy_pol.machine_ns < HY_MAX(max_age_ns, hy_pol.read_cost_ns * MACHINE_AGE_READS))
+        return hy_pol.self;
+    registry_read(hy_pol.reg, &hy_pol.view);
+    hy_pol.machine_ns = os_now_ns();
+    hy_pol.read_cost_ns = hy_pol.machine_ns - now;
+    hy_pol.machine.dram_budget = hy_pol.view.dram_budget;
+    hy_pol.machine.n_apps = HY_MIN(hy_pol.view.n, PLACE_MAX_APPS);
+    hy_pol.self = hy_pol.machine.n_apps;
+    for (unsigned i = 0; i < hy_pol.machine.n_apps; i++) {
+        const struct registry_entry *e = &hy_pol.view.entry[i];
+        hy_pol.machine.app[i] = (struct place_app){.cls = e->told.cls,
+                                                   .dram_bytes = e->dram_bytes,
+                                                   .pm_bytes = e->told.pm_bytes,
+                                                   .wish_bytes = e->told.wish_bytes};
+        if (e->is_self)
+            hy_pol.self = i;
+    }
+    return hy_pol.self;
+}
+
+static void publish_locked(void)
+{
+    hy_pol.told.cls = (enum hy_class)hy_pol.cls;
+    hy_pol.told.pm_bytes = get(&hy_pol.used[HY_PM]);
+    hy_pol.told.wish_bytes = get(&hy_pol.wish);
+    hy_pol.told.asked_bytes = get(&hy_pol.asked);
+    registry_publish(hy_pol.reg, &hy_pol.told);
+}
+
+/* Algorithm 1 for `bytes` more DRAM, over what the control thread read last. What others
+ * wish for is not free to us. The claim that follows a yes has the last word. */
+static bool may_claim_locked(uint64_t bytes)
+{
+    unsigned self = hy_pol.self;
+    if (hy_pol.policy != HY_POLICY_AUTO || !hy_pol.machine_ns || self >= hy_pol.machine.n_apps)
+        return true;
+    /* What we hold by now, not what was read a while ago. */
+    hy_pol.machine.app[self].dram_bytes = get(&hy_pol.claimed);
+    hy_pol.machine.app[self].wish_bytes = get(&hy_pol.wish);
+    return placement_decide(&hy_pol.machine, self, bytes).tier == HY_DRAM;
+}
+
+/* What was turned away since the last look becomes a wish, where Algorithm 1
+ * has one; never more than what lies on PM for it. */
+static void wish_locked(void)
+{
+    uint64_t unmet = __atomic_exchange_n(&hy_pol.unmet, 0, __ATOMIC_RELAXED);
+    unsigned self = read_machine_locked(MACHINE_AGE_NS);
+    if (hy_pol.policy != HY_POLICY_AUTO || !unmet || self >= hy_pol.machine.n_apps)
+        return;
+    hy_pol.machine.app[self].wish_bytes = get(&hy_pol.wish);
+    struct place_decision d = placement_decide(&hy_pol.machine, self, unmet);
+    if (d.tier == HY_DRAM || !d.wish_bytes)
+        return;
+    uint64_t most = get(&hy_pol.used[HY_PM]) + unmet;
+    put(&hy_pol.wish, HY_MIN(get(&hy_pol.wish) + d.wish_bytes, most));
+    hy_pol.wish_ns = os_now_ns();
+    publish_locked();
+}
+
+/* Pages that would come up are wished for, however long they have been waiting. */
+static void want_locked(unsigned self)
+{
+    uint64_t wanted =
+        HY_MIN(get(&hy_pol.wanted),
+               hy_pol.limit[HY_DRAM] - HY_MIN(get(&hy_pol.used[HY_DRAM]), hy_pol.limit[HY_DRAM]));
+    if (hy_pol.policy != HY_POLICY_AUTO || wanted <= get(&hy_pol.wish) ||
+        self >= hy_pol.machine.n_apps)
+        return;
+    hy_pol.machine.app[self].wish_bytes = 0; /* ours: it is made anew */
+    put(&hy_pol.wish, HY_MAX(placement_wish(&hy_pol.machine, self, wanted), get(&hy_pol.wish)));
+}
+
+static bool claim_locked(uint64_t need)
+{
+    uint64_t have = get(&hy_pol.claimed);
+    if (hy_pol.reg_state != REG_JOINED || need <= have)
+        return true;
+    uint64_t step = hy_align_up(need - have, hy_pol.lease);
+    if (have + step > hy_pol.limit[HY_DRAM])
+        step = HY_MAX(hy_pol.limit[HY_DRAM], need) - have;
+    if (!may_claim_locked(need - have))
+        return false;
+    if (registry_claim_dram(hy_pol.reg, step) == 0) {
+        put(&hy_pol.claimed, have + step);
+        return true;
+    }
+    if (registry_claim_dram(hy_pol.reg, need - have) == 0) {
+        put(&hy_pol.claimed, need);
+        return true;
+    }
+    return false;
+}
+
+/* After a refusal, not at once again: a look at all slots costs something. */
+static bool claim_or_deny_locked(uint64_t need)
+{
+    if (claim_locked(need))
+        return true;
+    put(&hy_pol.denied, need);
+    __atomic_store_n(&hy_pol.denied_ns, os_now_ns(), __ATOMIC_RELEASE);
+    return false;
+}
+
+static bool was_denied(uint64_t need)
+{
+    uint64_t when = __atomic_load_n(&hy_pol.denied_ns, __ATOMIC_ACQUIRE);
+    return when && need >= get(&hy_pol.denied) && os_now_ns() - when < RETRY_NS;
+}
+
+static void ask_for(uint64_t need)
+{
+    uint64_t most = get(&hy_pol.needed);
+    while (most < need && !__atomic_compare_exchange_n(&hy_pol.needed, &most, need, true,
+                                                       __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        ;
+    if (!__atomic_exchange_n(&hy_pol.stale, true, __ATOMIC_SEQ_CST))
+        control_wake();
+}
+
+bool share_cover(uint64_t total)
+{
+    uint64_t need = total > hy_pol.inherited ? total - hy_pol.inherited : 0;
+    uint64_t claimed = get(&hy_pol.claimed), ahead = need + hy_pol.lease / AHEAD_PART;
+    ahead = HY_MIN(ahead, HY_MAX(hy_pol.limit[HY_DRAM], need)); /* more is never used */
+    if (HY_LIKELY(need <= claimed)) {
+        if (HY_UNLIKELY(ahead > claimed) && !ours && control_running() && !was_denied(ahead))
+            ask_for(ahead); /* so that nobody has to wait */
+        return true;
+    }
+    if (was_denied(need))
+        return false;
+    if (ours) {
+        hy_lock_take(&lock);
+        bool ok = claim_or_deny_locked(need);
+        hy_lock_release(&lock);
+        return ok;
+    }
+    short_of = need;
+    ask_for(need);
+    return false;
+}
+
+uint64_t policy_short_of(void)
+{
+    uint64_t need = short_of;
+    short_of = 0;
+    return need;
+}
+
+enum claim_answer policy_claim_answer(uint64_t need)
+{
+    if (need <= get(&hy_pol.claimed))
+        return CLAIM_MADE;
+    if (was_denied(need))
+        return CLAIM_DENIED;
+    ask_for(need); /* again: it is not as much as was denied */
+    return CLAIM_OPEN;
+}
+
+void policy_thread_is_ours(void)
+{
+    ours = true;
+}
+
+/* The pages that a fork left us with count with the parent, until it has ended: then they are
+ * ours, as far as the others leave room; the rest is asked for again. */
+static void claim_inherited_locked(void)
+{
+    int parent = os_parent_pid();
+    if (hy_pol.inherited == 0 || parent == hy_pol.parent ||
+        parent == 0) /* 0: beyond its namespace */
+        return;
+    uint64_t used = get(&hy_pol.used[HY_DRAM]);
+    hy_pol.inherited = HY_MIN(hy_pol.inherited, used);
+    uint64_t step = hy_pol.inherited;
+    while (step >= HEAP_GRANULE && registry_claim_dram(hy_pol.reg, step) != 0)
+        step /= 2;
+    if (step < HEAP_GRANULE)
+        return;
+    put(&hy_pol.claimed, get(&hy_pol.claimed) + step);
+    hy_pol.inherited -= step;
+}
+
+static void give_back_locked(void)
+{
+    uint64_t used = get(&hy_pol.used[HY_DRAM]), have = get(&hy_pol.claimed);
+    uint64_t need = used > hy_pol.inherited ? used - hy_pol.inherited : 0;
+    if (get(&hy_pol.asked) == 0) /* by others: then all of it */
+        need += first_part();
+    if (hy_pol.reg_state != REG_JOINED || have <= need)
+        return;
+    put(&hy_pol.claimed, need);
+    registry_return_dram(hy_pol.reg, have - need);
+}
+
+bool share_short(void)
+{
+    return short_of != 0;
+}
+
+void share_spare(void)
+{
+    if (!ours) {
+        ask_for(0);
+        return;
+    }
+    hy_lock_take(&lock);
+    give_back_locked();
+    hy_lock_release(&lock);
+}
+
+uint64_t policy_dram_share(void)
+{
+    uint64_t share = hy_pol.limit[HY_DRAM];
+    hy_lock_take(&lock);
+    join_locked();
+    if (hy_pol.reg_state == REG_JOINED) {
+        unsigned self = read_machine_locked(MACHINE_AGE_NS);
+        uint64_t claimed = hy_pol.inherited + get(&hy_pol.claimed);
+        uint64_t asked = HY_MIN(get(&hy_pol.asked), claimed);
+        share = HY_MIN(share, claimed - asked + placement_free(&hy_pol.machine, self));
+    }
+    hy_lock_release(&lock);
+    return share;
+}
+
+/* --- by the control thread --------------------------------------------------------- */
+
+bool policy_has_registry(void)
+{
+    return hy_pol.reg_path[0] != '\0';
+}
+
+void policy_join(void)
+{
+    hy_lock_take(&lock);
+    join_locked();
+    if (hy_pol.reg_state == REG_JOINED)
+        (void)read_machine_locked(0);
+    hy_lock_release(&lock);
+}
+
+/* What nobody needs for a while goes back; the tick gives back the rest. */
+static bool much_to_spare(void)
+{
+    uint64_t used = get(&hy_pol.used[HY_DRAM]), have = get(&hy_pol.claimed);
+    return have > (used > hy_pol.inherited ? used - hy_pol.inherited : 0) + 4 * hy_pol.lease;
+}
+
+bool policy_refresh(void)
+{
+    if (!__atomic_exchange_n(&hy_pol.stale, false, __ATOMIC_SEQ_CST))
+        return false;
+    hy_lock_take(&lock);
+    uint64_t need = __atomic_exchange_n(&hy_pol.needed, 0, __ATOMIC_ACQUIRE);
+    if (hy_pol.reg_state == REG_JOINED) {
+        (void)read_machine_locked(MACHINE_AGE_NS);
+        if (!claim_or_deny_locked(need))
+            wish_locked();
+        else if (need)
+            put(&hy_pol.unmet, 0);
+        else if (much_to_spare())
+            give_back_locked();
+    }
+    hy_lock_release(&lock);
+    return true;
+}
+
+void share_tick(void)
+{
+    hy_lock_take(&lock);
+    join_locked(); /* also without DRAM: the others shall see us */
+    if (hy_pol.reg_state == REG_JOINED) {
+        unsigned self = read_machine_locked(0);
+        hy_pol.told.threads = runtime_program_threads();
+        if (!registry_joined(hy_pol.reg)) /* our slot was lost: take a new one */
+            hy_pol.reg_state = REG_NOT_YET;
+        put(&hy_pol.asked, placement_asked_of(&hy_pol.machine, self));
+        if (os_now_ns() - hy_pol.wish_ns > WISH_HOLD_NS)
+            put(&hy_pol.wish, 0);
+        wish_locked();
+        want_locked(self);
+        claim_inherited_locked();
+        claim_rest_locked();
+        give_back_locked();
+        publish_locked();
+    }
+    hy_lock_release(&lock);
+}
+
+void policy_tell(const struct registry_told *told)
+{
+    hy_lock_take(&lock);
+    uint32_t threads = hy_pol.told.threads;
+    hy_pol.told = *told;
+    hy_pol.told.threads = threads;
+    hy_lock_release(&lock);
+}
+
+static void cpus_of_others_locked(struct cpus_of_others *ret)
+{
+    for (unsigned i = 0; i < hy_pol.view.n; i++) {
+        const struct registry_entry *e = &hy_pol.view.entry[i];
+        uint64_t any = 0;
+        if (e->is_self || e->pid == os_pid())
+            continue;
+        for (int k = 0; k < REGISTRY_CPU_WORDS; k++) {
+            any |= e->cpus[k];
+            ret->all.word[k] |= e->cpus[k];
+            /* Of two that chose the same, the younger number gives way: never both. */
+            ret->elders.word[k] |= e->pid < os_pid() ? e->cpus[k] : 0;
+        }
+        ret->confined += any != 0;
+    }
+}
+
+void policy_exchange_cpus(const struct hy_cpus *mine, struct cpus_of_others *ret)
+{
+    memset(ret, 0, sizeof(*ret));
+    hy_lock_take(&lock);
+    if (cpus_count(mine) > 0)
+        join_locked();
+    if (hy_pol.reg_state == REG_JOINED) {
+        registry_publish_cpus(hy_pol.reg, mine->word);
+        (void)read_machine_locked(MACHINE_AGE_NS);
+        cpus_of_others_locked(ret);
+    }
+    hy_lock_release(&lock);
+}
+
+void share_path(char *buf, size_t cap)
+{
+    const char *spec = hy_config.set.registry;
+    if (strcmp(spec, "auto") == 0)
+        registry_default_path(buf, cap);
+    else if (strcmp(spec, "none") != 0)
+        (void)snprintf(buf, cap, "%s", spec);
+}
+
+bool policy_peek_cpus(struct cpus_of_others *ret)
+{
+    char path[HY_PATH_MAX] = "";
+    struct registry *r;
+
+    memset(ret, 0, sizeof(*ret));
+    share_path(path, sizeof(path));
+    if (runtime_is_sandboxed() || !path[0] || !os_file_exists(path))
+        return false;
+    if (!hy_lock_try(&lock))
+        return false;
+    if (hy_pol.reg_state == REG_JOINED) {
+        cpus_of_others_locked(ret);
+    } else if (registry_open_readonly(path, &r) == 0) {
+        registry_read(r, &hy_pol.view);
+        cpus_of_others_locked(ret);
+        registry_close(r);
+    }
+    hy_lock_release(&lock);
+    return ret->confined > 0;
+}
+
+/* --- life cycle ------------------------------------------------------------------------ */
+
+/* At exit, in a thread of the program. Ours may be asking the registry: then the kernel tells the
+ * others of our end. */
+void policy_leave(void)
+{
+    for (int i = 0; !hy_lock_try(&lock); i++) {
+        if (i == LEAVE_TRIES)
+            return;
+        os_sleep_ns(RETRY_NS);
+    }
+    if (hy_pol.reg_state == REG_JOINED)
+        registry_leave(hy_pol.reg);
+    hy_pol.reg_state = REG_NONE;
+    put(&hy_pol.claimed, ALONE);
+    hy_lock_release(&lock);
+}
+
+void policy_prefork(void)
+{
+    hy_lock_prefork(&lock);
+}
+
+void policy_postfork(void)
+{
+    hy_lock_postfork(&lock);
+}
+
+/* The child shares these pages until one of them writes: they count once, with the parent. */
+void policy_child(void)
+{
+    hy_pol.inherited = get(&hy_pol.used[HY_DRAM]);
+    hy_pol.parent = os_noted_pid(); /* the child may be an orphan before it can ask */
+    hy_pol.born_with = policy_used();
+    put(&hy_pol.claimed, ALONE); /* until its control thread joins */
+    put(&hy_pol.needed, 0);
+    put(&hy_pol.denied_ns, 0);
+    put(&hy_pol.wish, 0);
+    put(&hy_pol.wanted, 0);
+    put(&hy_pol.asked, 0);
+    __atomic_store_n(&hy_pol.stale, false, __ATOMIC_RELAXED);
+    hy_pol.told = (struct registry_told){.threads = 1};
+    ours = false;
+    if (hy_pol.reg && !runtime_is_sandboxed()) /* else it gets no thread that could join */
+        registry_after_fork_child(hy_pol.reg);
+    if (hy_pol.reg_state == REG_JOINED)
+        hy_pol.reg_state = REG_NOT_YET;
+}

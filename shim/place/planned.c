@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * See planned.h. Everything but what malloc reads (a tier a site, the list of what is kept) is
+ * under a lock that malloc's slow path only tries: whoever does not get it goes on with the
+ * plan as it is. */
+#include "place/planned.h"
+
+#include <string.h>
+
+#include "classify/figures.h"
+#include "core/internal.h"
+#include "place/floor.h"
+#include "place/rules/site_quota.h"
+#include "sys/log.h"
+#include "sys/os.h"
+
+/* Smaller parts of the share are not kept: so the list is short. */
+#define KEPT_MAX 256
+/* Another share, or other sizes, make another plan if they differ by this part. */
+#define OTHER_SHARE 16
+#define OTHER_SCALE 16
+/* Sizes in proportion are not exact, and a block that is a page too large goes elsewhere. */
+#define SCALE_MARGIN (1.0 / 256)
+/* Unwinding a small request. */
+#define UNWIND_NS 100.0
+/* A new scale makes a new plan inside malloc only if that is soon done. */
+#define SOON_SITES 64
+
+/* What is kept: immutable once published; two of them, as a reader may still be in the old. */
+struct kept {
+    unsigned n;
+    struct {
+        uint16_t site;
+        uint64_t quota;
+        uint64_t slack; /* what blocks may be smaller than the pages that they are charged */
+    } entry[KEPT_MAX];
+    uint64_t lapse_at; /* of `volume`: something is to be looked at again */
+};
+
+static struct {
+    bool on, tight;
+    unsigned n_profile, n; /* sites of the profile, and with the rest of the memory */
+    struct work work;
+    struct machine_figures figures;
+    struct plan_site site[PLAN_MAX]; /* as in the profile */
+    struct plan_site scaled[PLAN_MAX];
+    struct quota_site state[PLAN_MAX];
+    uint64_t stamp[PLAN_MAX]; /* volume at the last allocation; 0: none yet */
+    bool unlikely[PLAN_MAX];  /* its modules are not loaded */
+    struct site_plan plan;
+    struct plan_scratch scratch;
+    uint64_t quota[PLAN_MAX];
+    struct quota_scale scale;
+    double planned_scale;
+    uint64_t share, footprint, total;
+    uint32_t plans;
+} pl;
+
+static struct kept generation[2];
+static struct kept *kept;
+static uint64_t volume; /* bytes allocated at sites since the beginning */
+static uint32_t lock;
+
+static bool try_lock(void)
+{
+    uint32_t none = 0;
+    return __atomic_compare_exchange_n(&lock, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+static void unlock(void)
+{
+    __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
+}
+
+static uint64_t get(const uint64_t *p)
+{
+    return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+/* --- what is kept ---------------------------------------------------------------- */
+
+static uint64_t patience(unsigned i)
+{
+    double all = (double)(get(&pl.stamp[i]) ? pl.footprint : pl.total) * pl.planned_scale;
+    return (uint64_t)all;
+}
+
+static void update_states(uint64_t now)
+{
+    for (unsigned i = 0; i < pl.n_profile; i++) {
+        struct quota_site *s = &pl.state[i];
+        s->live = sites_steered_live(i);
+        s->lapsed =
+            now - get(&pl.stamp[i]) > patience(i) || (pl.unlikely[i] && get(&pl.stamp[i]) == 0);
+    }
+}
+
+/* The next best sites, up to what the set leaves of the share: they do not fit as a whole, but the
+ * kernel splits their blocks where DRAM ends (floor.h). */
+static void fill_up(bool dram[PLAN_MAX])
+{
+    uint64_t left = pl.share;
+    for (unsigned i = 0; i < pl.n; i++)
+        left -= HY_MIN(left, pl.quota[i]);
+    for (unsigned rank = 0; floor_on() && rank < pl.n && left > 0; rank++)
+        for (unsigned i = 0; i < pl.n_profile; i++) {
+            if (pl.plan.place[i].rank != rank || pl.quota[i] > 0 || pl.plan.place[i].saves_ns <= 0)
+                continue;
+            dram[i] = true;
+            left -= HY_MIN(left, pl.scaled[i].bytes);
+        }
+}
+
+static void set_tiers(void)
+{
+    bool fills[PLAN_MAX] = {false};
+    fill_up(fills);
+    for (unsigned i = 0; i < pl.n_profile; i++) {
+        /* Room enough for all: what is idle need not go to PM. */
+        bool told = pl.site[i].fixed || pl.quota[i] > 0 || pl.tight;
+        enum hy_tier t = pl.site[i].fixed          ? pl.site[i].tier
+                         : pl.quota[i] || fills[i] ? HY_DRAM
+                                                   : HY_PM;
+        sites_set_tier(i, told, t);
+    }
+}
+
+static void publish_kept(uint64_t now)
+{
+    struct kept *old = kept, *k = old == &generation[0] ? &generation[1] : &generation[0];
+    k->n = 0;
+    k->lapse_at = UINT64_MAX;
+    for (unsigned i = 0; i < pl.n_profile && k->n < KEPT_MAX; i++) {
+        if (pl.quota[i] == 0 || pl.quota[i] < pl.share / KEPT_MAX || pl.state[i].lapsed)
+            continue;
+        if (hy_config.profile.sites[i].max_size < hy_config.set.site_min)
+            continue; /* few of its blocks are seen: it would be kept from itself */
+        k->entry[k->n].site = (uint16_t)i;
+        k->entry[k->n].slack = pl.quota[i] / HY_MAX(pl.state[i].block, 1u) * HY_PAGE;
+        k->entry[k->n++].quota = pl.quota[i];
+        k->lapse_at = HY_MIN(k->lapse_at, HY_MAX(get(&pl.stamp[i]) + patience(i), now) + 1);
+    }
+    __atomic_store_n(&kept, k, __ATOMIC_RELEASE);
+}
+
+static uint64_t sum_kept(const struct kept *k)
+{
+    uint64_t sum = 0;
+    for (unsigned e = 0; k && e < k->n; e++) {
+        uint64_t live = sites_steered_live(k->entry[e].site), quota = k->entry[e].quota;
+        sum += quota > live + k->entry[e].slack ? quota - live : 0;
+    }
+    return sum;
+}
+
+static void keep(void)
+{
+    policy_keep_dram(sum_kept(__atomic_load_n(&kept, __ATOMIC_ACQUIRE)));
+}
+
+static void fill(void)
+{
+    uint64_t now = get(&volume);
+    update_states(now);
+    site_quota_fill(&pl.plan, pl.state, pl.share, pl.quota);
+    set_tiers();
+    publish_kept(now);
+    keep();
+}
+
+/* --- the plan ----------------------------------------------------------------------- */
+
+static void make_plan(void)
+{
+    double scale = quota_scale_get(&pl.scale);
+    double margin = scale != 1 ? 1 + SCALE_MARGIN : 1;
+    uint64_t all = 0;
+    for (unsigned i = 0; i < pl.n; i++) {
+        struct plan_site *s = &pl.scaled[i];
+        *s = pl.site[i];
+        s->bytes = (uint64_t)((double)s->bytes * scale * margin);
+        s->block = (uint64_t)((double)s->block * scale * margin);
+        all += s->bytes;
+    }
+    pl.planned_scale = scale;
+    pl.tight = all > pl.share;
+    site_plan_make(&pl.figures, &pl.work, pl.scaled, pl.n, pl.share, &pl.scratch, &pl.plan);
+    for (unsigned i = 0; i < pl.n; i++) {
+        const struct plan_site *s = &pl.scaled[i];
+        pl.state[i].need = site_plan_blocks(s, &pl.state[i].block);
+        pl.state[i].need *= pl.state[i].block;
+        pl.state[i].fixed = s->fixed;
+        pl.state[i].tier = s->tier;
+    }
+    pl.plans++;
+}
+
+static void log_plan(void)
+{
+    struct planned_view v;
+    planned_get(&v);
+    log_info("profile: a plan for %u call sites: %u of them get %llu of %llu KiB of DRAM; "
+             "slowdown by the machine's figures %.2f",
+             v.sites, v.on_dram, (unsigned long long)(v.quota >> 10),
+             (unsigned long long)(v.share >> 10), v.slowdown);
+}
+
+/* Small requests are told apart where a site of small blocks must be kept off DRAM for better
+ * ones, and that is worth the unwinding; and where the profile names their tier. */
+static bool choose_small(const struct profile *p, bool small[PROFILE_MAX_SITES])
+{
+    double best = 0;
+    bool any = false;
+    for (unsigned i = 0; pl.on && i < pl.n_profile; i++) {
+        const struct plan_place *place = &pl.plan.place[i];
+        if (place->tier == HY_DRAM && pl.site[i].bytes > 0)
+            best = HY_MAX(best, place->saves_ns / (double)pl.site[i].bytes);
+    }
+    for (unsigned i = 0; i < p->n_sites; i++) {
+        const struct profile_site *s = &p->sites[i];
+        bool is_small = s->min_size < hy_config.set.site_min;
+        small[i] = s->has_tier;
+        if (!s->has_tier && pl.on && is_small && s->max_size < hy_config.set.site_min &&
+            pl.plan.place[i].tier == HY_PM)
+            small[i] = pl.tight && best * (double)pl.site[i].bytes > UNWIND_NS * (double)s->count;
+        any |= small[i] && is_small;
+    }
+    return any;
+}
+
+static bool wanted(const struct profile *p)
+{
+    return hy_config.set.policy == HY_POLICY_AUTO && pl.n_profile > 0 &&
+           hy_config.set.dram_allocator == HY_DRAM_MEMKIND &&
+           site_plan_work(p, &pl.figures, &pl.work) == 0;
+}
+
+bool planned_begin(void)
+{
+    static bool small[PROFILE_MAX_SITES];
+    const struct profile *p = &hy_config.profile;
+    unsigned unmatched = 0;
+
+    pl.figures = *figures_here();
+    pl.n_profile = p->n_sites;
+    pl.n = site_plan_sites(p, pl.site);
+    for (unsigned i = 0; i < pl.n; i++) {
+        pl.footprint += pl.site[i].bytes;
+        pl.total += i < p->n_sites ? p->sites[i].bytes : 0;
+    }
+    pl.total = HY_MAX(pl.total, pl.footprint);
+    pl.share = policy_dram_share();
+    if (wanted(p)) {
+        make_plan();
+        pl.on = true;
+    }
+    bool any_small = choose_small(p, small);
+    sites_steer(p->sites, p->n_sites, small, &unmatched);
+    if (unmatched)
+        log_info("profile: %u of %u call sites are of modules that are not loaded, or of "
+                 "another build",
+                 unmatched, p->n_sites);
+    if (pl.on) {
+        for (unsigned i = 0; unmatched && i < p->n_sites; i++)
+            pl.unlikely[i] = !sites_loaded(&p->sites[i]);
+        fill();
+        log_plan();
+    }
+    return any_small;
+}
+
+/* --- while the program runs ------------------------------------------------------------ */
+
+static bool other_scale(void)
+{
+    double scale = quota_scale_get(&pl.scale);
+    double off = scale > pl.planned_scale ? scale - pl.planned_scale : pl.planned_scale - scale;
+    return off * OTHER_SCALE > pl.planned_scale;
+}
+
+/* The first block of a site that has only one tells how large this run is; not a reservation. */
+static void note_size(unsigned i, size_t n)
+{
+    const struct plan_site *s = &pl.site[i];
+    if (n == 0 || s->block == 0 || s->bytes > s->block + s->block / 2 ||
+        s->bytes < pl.share / KEPT_MAX)
+        return;
+    quota_scale_note(&pl.scale, n, s->block);
+    if (other_scale() && pl.n <= SOON_SITES)
+        make_plan();
+}
+
+void planned_alloc(site_id id, size_t n, uint32_t weight, enum hy_tier *tier)
+{
+    int i = sites_steered(id);
+    if (HY_LIKELY(!pl.on)) {
+        (void)sites_tier(id, tier);
+        return;
+    }
+    uint64_t now = __atomic_add_fetch(&volume, (uint64_t)n * weight, __ATOMIC_RELAXED);
+    const struct kept *k = __atomic_load_n(&kept, __ATOMIC_ACQUIRE);
+    bool first = false, look = now >= k->lapse_at;
+    if (i >= 0) {
+        first = __atomic_exchange_n(&pl.stamp[i], now, __ATOMIC_RELAXED) == 0;
+        look |= first || sites_steered_live((unsigned)i) > get(&pl.quota[i]);
+    }
+    if (look && try_lock()) {
+        if (first)
+            note_size((unsigned)i, n);
+        fill();
+        unlock();
+    } else if (i >= 0) {
+        keep();
+    }
+    (void)sites_tier(id, tier);
+}
+
+void planned_free(site_id id)
+{
+    if (pl.on && sites_steered(id) >= 0)
+        keep();
+}
+
+void planned_tick(void)
+{
+    if (!pl.on || !try_lock())
+        return;
+    uint64_t share = policy_dram_share();
+    uint64_t less = HY_MIN(share, pl.share), more = HY_MAX(share, pl.share);
+    bool other = more - less > more / OTHER_SHARE;
+    if (other || other_scale()) {
+        pl.share = share;
+        make_plan();
+    }
+    fill();
+    unlock();
+    if (other)
+        log_plan();
+}
+
+/* The thread that held the lock is not in the child. */
+void planned_child(void)
+{
+    unlock();
+}
+
+void planned_get(struct planned_view *ret)
+{
+    memset(ret, 0, sizeof(*ret));
+    ret->on = pl.on;
+    if (!pl.on)
+        return;
+    ret->sites = pl.n_profile;
+    ret->share = pl.share;
+    ret->kept = sum_kept(__atomic_load_n(&kept, __ATOMIC_ACQUIRE));
+    ret->plans = pl.plans;
+    ret->scale = pl.planned_scale;
+    for (unsigned i = 0; i < pl.n_profile; i++) {
+        ret->on_dram += pl.quota[i] > 0;
+        ret->quota += pl.quota[i];
+    }
+    double dram = work_time(&pl.figures, &pl.work, 0, 0, pl.work.threads).total_ns;
+    ret->slowdown =
+        site_plan_time(&pl.figures, &pl.work, pl.scaled, &pl.plan).total_ns / HY_MAX(dram, 1);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * What registry.c (taking part) and registry_read.c (looking) have in common. */
+#ifndef HYBRID_PLACE_REGISTRY_INTERNAL_H
+#define HYBRID_PLACE_REGISTRY_INTERNAL_H
+
+#include <pthread.h>
+
+#include "place/registry_file.h"
+
+#define MAX_THREADS (1u << 22)
+#define MAX_RATIO   1000000u /* a thousand times slower: nothing is */
+
+/* The fields of registry_told: in the slot, in the struct, the most that is believed. The
+ * class is one more. */
+#define TOLD_FIELDS(X)                                                                             \
+    X(threads, threads, MAX_THREADS)                                                               \
+    X(cap, cap, MAX_THREADS)                                                                       \
+    X(confidence, confidence, 1000u)                                                               \
+    X(slowdown, slowdown, MAX_RATIO)                                                               \
+    X(placed_slowdown, placed_slowdown, MAX_RATIO)                                                 \
+    X(pm, pm_bytes, REGISTRY_MAX_BYTES)                                                            \
+    X(wish, wish_bytes, REGISTRY_MAX_BYTES)                                                        \
+    X(asked, asked_bytes, REGISTRY_MAX_BYTES)                                                      \
+    X(promoted, promoted_bytes, REGISTRY_MAX_BYTES)                                                \
+    X(demoted, demoted_bytes, REGISTRY_MAX_BYTES)                                                  \
+    X(written, written_bytes, REGISTRY_MAX_BYTES)                                                  \
+    X(tracked, tracked_bytes, REGISTRY_MAX_BYTES)
+
+enum { SLOT_NONE = -1 };
+
+struct registry {
+    int used; /* atomic, as slot: other registries of this process look at both */
+    int slot; /* whose lock we hold, and what `own` was written to */
+    struct reg_access io;
+    struct reg_slot own;
+    uint64_t want_budget;
+    uint64_t me;         /* reg_identity() when we joined, 0: not joined yet */
+    int32_t pid;         /* that joined: a raw clone's child is not it */
+    uint64_t next_sweep; /* os_now_ns() */
+    pthread_mutex_t lock;
+};
+
+/* One operation at a time: the lock, and a descriptor that is the file's. False: neither. */
+bool registry_enter(struct registry *r);
+void registry_exit(struct registry *r);
+/* Between the two: do we have a slot? Asks the file. */
+bool registry_has_slot(struct registry *r);
+/* Is slot `i`, as last seen, held by somebody alive? A dead one's is freed. */
+bool registry_held_by_living(struct registry *r, int i, bool *freed);
+/* Bytes of a slot; more than the budget was never granted to anybody: not believed. */
+uint64_t registry_believed_dram(const struct reg_slot *s, uint64_t budget);
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Algorithm 1 over a snapshot (papers/004, section III-B; DIGEST 004). */
+#include "place/rules/placement.h"
+
+/* Products of two byte counts do not fit 64 bits. */
+__extension__ typedef unsigned __int128 wide;
+
+static uint64_t add_sat(uint64_t a, uint64_t b)
+{
+    uint64_t sum;
+
+    return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+static uint64_t sub_sat(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+static unsigned n_apps(const struct place_machine *m)
+{
+    return HY_MIN(m->n_apps, PLACE_MAX_APPS);
+}
+
+/* Who goes first when DRAM is short. Nothing is known of UNKNOWN, so it takes
+ * what nobody waits for, as a CPU-bound program does, but it is never asked. */
+static int rank_of(enum hy_class cls)
+{
+    switch (cls) {
+    case HY_CLASS_BANDWIDTH:
+        return 2;
+    case HY_CLASS_LATENCY:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* DRAM that programs of `rank` or above wait for. Rank 0 never waits: a wish
+ * published by such a program is not heard, so it can displace nobody. */
+static uint64_t wishes_from_rank(const struct place_machine *m, int rank)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < n_apps(m); i++) {
+        int r = rank_of(m->app[i].cls);
+        if (r > 0 && r >= rank)
+            sum = add_sat(sum, m->app[i].wish_bytes);
+    }
+    return sum;
+}
+
+static uint64_t held_by_cpu_bound(const struct place_machine *m)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < n_apps(m); i++)
+        if (m->app[i].cls == HY_CLASS_CPU)
+            sum = add_sat(sum, m->app[i].dram_bytes);
+    return sum;
+}
+
+static uint64_t free_dram(const struct place_machine *m)
+{
+    uint64_t used = 0;
+
+    for (unsigned i = 0; i < n_apps(m); i++)
+        used = add_sat(used, m->app[i].dram_bytes);
+    return sub_sat(m->dram_budget, used);
+}
+
+uint64_t placement_free(const struct place_machine *m, unsigned self)
+{
+    int rank = self < n_apps(m) ? rank_of(m->app[self].cls) : 0;
+
+    return sub_sat(free_dram(m), wishes_from_rank(m, rank + 1));
+}
+
+struct place_decision placement_decide(const struct place_machine *m, unsigned self, uint64_t bytes)
+{
+    struct place_decision d = {.tier = HY_PM, .wish_bytes = 0};
+    int rank = self < n_apps(m) ? rank_of(m->app[self].cls) : 0;
+
+    /* What a more sensitive program waits for is not free: otherwise the next
+     * malloc of the program that gave it up would take it back. */
+    if (bytes <= placement_free(m, self)) {
+        d.tier = HY_DRAM;
+        return d;
+    }
+    /* Wishes already made, ours included, have their share of what can be given
+     * up; without this a stream of small requests would wish without limit. */
+    if (rank > 0 && bytes <= sub_sat(held_by_cpu_bound(m), wishes_from_rank(m, rank)))
+        d.wish_bytes = bytes;
+    return d;
+}
+
+uint64_t placement_wish(const struct place_machine *m, unsigned self, uint64_t bytes)
+{
+    int rank = self < n_apps(m) ? rank_of(m->app[self].cls) : 0;
+
+    if (rank == 0)
+        return 0;
+    uint64_t others = sub_sat(wishes_from_rank(m, rank), m->app[self].wish_bytes);
+    return HY_MIN(bytes, sub_sat(held_by_cpu_bound(m), others));
+}
+
+uint64_t placement_asked_of(const struct place_machine *m, unsigned self)
+{
+    uint64_t held, asked, before = 0;
+
+    if (self >= n_apps(m) || m->app[self].cls != HY_CLASS_CPU)
+        return 0;
+    held = held_by_cpu_bound(m);
+    if (held == 0)
+        return 0;
+    asked = HY_MIN(wishes_from_rank(m, 1), held);
+    for (unsigned i = 0; i < self; i++)
+        if (m->app[i].cls == HY_CLASS_CPU)
+            before = add_sat(before, m->app[i].dram_bytes);
+    /* Differences of rounded running sums: the shares add up to `asked` exactly
+     * and none exceeds what its holder has. */
+    return (uint64_t)((wide)asked * add_sat(before, m->app[self].dram_bytes) / held -
+                      (wide)asked * before / held);
+}

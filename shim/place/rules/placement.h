@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Who gets the DRAM: Algorithm 1 of papers/004 (DIGEST 004) over a snapshot of
+ * all participants. Pure functions over plain structs. */
+#ifndef HYBRID_PLACE_RULES_PLACEMENT_H
+#define HYBRID_PLACE_RULES_PLACEMENT_H
+
+#include "base/types.h"
+
+#define PLACE_MAX_APPS 256
+
+struct place_app {
+    enum hy_class cls;
+    uint64_t dram_bytes; /* held */
+    uint64_t pm_bytes;
+    uint64_t wish_bytes; /* DRAM that it would like and did not get; lower it when it did */
+};
+
+struct place_machine {
+    uint64_t dram_budget; /* shared by all, bytes */
+    unsigned n_apps;
+    struct place_app app[PLACE_MAX_APPS];
+};
+
+struct place_decision {
+    enum hy_tier tier;
+    uint64_t wish_bytes; /* DRAM to be wished free for this request (0: none) */
+};
+
+/* Algorithm 1 for a request of `bytes` by app[self]. Free DRAM >= S: DRAM; what a
+ * more sensitive program wishes for is not free. Else a bandwidth- or latency-
+ * sensitive program whose S fits what CPU-bound ones hold, less the wishes
+ * already made for it, wishes that much free (and gets PM until it is). Else PM.
+ * Bandwidth-sensitive ones go before latency-sensitive ones, these before
+ * CPU-bound ones (DESIGN 4); unknown ones rank as CPU-bound, but are asked for
+ * nothing. Wishes of CPU-bound and unknown ones are not heard. */
+struct place_decision placement_decide(const struct place_machine *m, unsigned self,
+                                       uint64_t bytes);
+/* DRAM that nobody holds and nobody more sensitive than app[self] wishes for. */
+uint64_t placement_free(const struct place_machine *m, unsigned self);
+/* How much of `bytes` that it would like app[self] may wish for: what CPU-bound ones hold, less
+ * what others of its rank and above wish for already. */
+uint64_t placement_wish(const struct place_machine *m, unsigned self, uint64_t bytes);
+/* DRAM bytes that app[self] is asked to give up now, the sum of others' wishes
+ * shared among the CPU-bound holders in proportion to what they hold. */
+uint64_t placement_asked_of(const struct place_machine *m, unsigned self);
+
+#endif

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "place/rules/site_plan.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Where a profile does not say how its misses overlap: misses one after the other for latency,
+ * half of them streams for bandwidth. The threads of the study that the classes come from. */
+#define EXPOSED_LATENCY   0.8
+#define EXPOSED_BANDWIDTH 0.15
+#define FORESEEN          0.5
+#define THREADS           8
+#define STEPS             60
+/* What the sites do not explain comes in blocks of so much. */
+#define REST_BLOCK ((uint64_t)64 << 10)
+/* Sets whose worth differs by less are equal. */
+#define WORTH_EPS 1e-6
+/* Items looked at in the search, at most; beyond, the best set so far is taken. */
+#define SEARCH_STEPS 300000u
+
+uint64_t site_plan_charge(uint64_t block)
+{
+    return hy_align_up(HY_MAX(block, (uint64_t)1), HY_PAGE);
+}
+
+/* --- the profile --------------------------------------------------------------- */
+
+static double slowdown_with(const struct machine_figures *f, struct work *k, double compute_ns)
+{
+    k->compute_ns = compute_ns;
+    return work_time(f, k, 1, 1, k->threads).total_ns / work_time(f, k, 0, 0, k->threads).total_ns;
+}
+
+/* Computing hides memory: so much of it that the slowdown comes out as it was found. */
+static void find_compute(const struct machine_figures *f, double slowdown, struct work *k)
+{
+    double lo = 0, hi = work_time(f, k, 1, 1, k->threads).total_ns * k->threads * 1000;
+
+    if (slowdown <= 0 || slowdown_with(f, k, 0) <= slowdown) {
+        k->compute_ns = 0;
+        return;
+    }
+    for (int i = 0; i < STEPS; i++) {
+        double mid = (lo + hi) / 2;
+
+        if (slowdown_with(f, k, mid) > slowdown)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    k->compute_ns = hi;
+}
+
+int site_plan_work(const struct profile *p, const struct machine_figures *f, struct work *ret)
+{
+    struct work k = {.threads = THREADS, .foreseen = FORESEEN, .exposure = EXPOSED_BANDWIDTH};
+
+    for (unsigned i = 0; i < p->n_sites; i++) {
+        k.reads += (double)p->sites[i].reads;
+        k.writes += (double)p->sites[i].writes;
+    }
+    if (k.reads + k.writes <= 0)
+        return -ENODATA;
+    k.reads = HY_MAX(k.reads, (double)p->source.reads);
+    k.writes = HY_MAX(k.writes, (double)p->source.writes);
+    if (p->cls == HY_CLASS_LATENCY) {
+        k.exposure = EXPOSED_LATENCY;
+        k.foreseen = 0;
+    }
+    if (p->exposure >= 0)
+        k.exposure = HY_MIN(p->exposure, 1);
+    if (p->foreseen >= 0)
+        k.foreseen = HY_MIN(p->foreseen, 1);
+    if (p->busy_threads > 0)
+        k.threads = p->busy_threads;
+    find_compute(f, p->slowdown, &k);
+    *ret = k;
+    return 0;
+}
+
+static uint64_t key_of(const struct profile_site *s)
+{
+    uint64_t h = s->n_frames + ((uint64_t)s->nth << 8);
+
+    for (unsigned i = 0; i < s->n_frames; i++) {
+        for (unsigned b = 0; b < BUILD_ID_MAX; b++)
+            h = (h ^ s->frames[i].build_id[b]) * 0x100000001b3u;
+        h = (h ^ s->frames[i].offset) * 0x9e3779b97f4a7c15u;
+    }
+    return h;
+}
+
+static bool begins_with(const struct profile_site *s, const struct profile_site *part)
+{
+    if (part->n_frames > s->n_frames || (part->nth != 0 && part->nth != s->nth))
+        return false;
+    for (unsigned i = 0; i < part->n_frames; i++)
+        if (s->frames[i].offset != part->frames[i].offset ||
+            memcmp(s->frames[i].build_id, part->frames[i].build_id, BUILD_ID_MAX) != 0)
+            return false;
+    return true;
+}
+
+static void named_tier(const struct profile *p, const struct profile_site *s, struct plan_site *ret)
+{
+    unsigned best = 0;
+
+    for (unsigned i = 0; i < p->n_sites; i++) {
+        const struct profile_site *o = &p->sites[i];
+
+        if (o->has_tier && o->n_frames > best && begins_with(s, o)) {
+            best = o->n_frames;
+            ret->fixed = true;
+            ret->tier = o->tier;
+        }
+    }
+}
+
+/* What was not allocated at a site that the profile knows. */
+static bool rest_of(const struct profile *p, const struct plan_site *site, struct plan_site *ret)
+{
+    struct plan_site rest = {.bytes = p->footprint,
+                             .block = REST_BLOCK,
+                             .reads = (double)p->source.reads,
+                             .writes = (double)p->source.writes};
+
+    for (unsigned i = 0; i < p->n_sites; i++) {
+        rest.bytes -= HY_MIN(rest.bytes, site[i].bytes);
+        rest.reads -= HY_MIN(rest.reads, site[i].reads);
+        rest.writes -= HY_MIN(rest.writes, site[i].writes);
+    }
+    *ret = rest;
+    return rest.bytes >= REST_BLOCK;
+}
+
+unsigned site_plan_sites(const struct profile *p, struct plan_site site[PLAN_MAX])
+{
+    bool any = false;
+
+    for (unsigned i = 0; i < p->n_sites; i++)
+        any |= p->sites[i].has_tier;
+    for (unsigned i = 0; i < p->n_sites; i++) {
+        const struct profile_site *s = &p->sites[i];
+        uint64_t most = s->live_bytes != 0 ? s->live_bytes : s->bytes;
+
+        site[i] = (struct plan_site){.bytes = HY_MAX(most, s->max_size),
+                                     .block = s->max_size,
+                                     .reads = (double)s->reads,
+                                     .writes = (double)s->writes,
+                                     .key = key_of(s)};
+        if (any)
+            named_tier(p, s, &site[i]);
+    }
+    return p->n_sites + rest_of(p, site, &site[p->n_sites]);
+}
+
+/* --- what a line is worth --------------------------------------------------------- */
+
+static double worth_of(const struct plan_site *s, const struct line_worth *w)
+{
+    return s->reads * w->read_ns + s->writes * w->write_ns;
+}
+
+/* --- the best set that fits -------------------------------------------------------- */
+
+static bool goes_before(const struct plan_item *x, const struct plan_item *y)
+{
+    if (x->density != y->density)
+        return x->density > y->density;
+    if (x->block != y->block)
+        return x->block < y->block;
+    return x->key < y->key;
+}
+
+/* qsort may allocate. */
+static void sort(struct plan_item *it, unsigned n)
+{
+    for (unsigned i = 1; i < n; i++) {
+        struct plan_item moved = it[i];
+        unsigned lo = 0, hi = i;
+
+        while (lo < hi) {
+            unsigned mid = (lo + hi) / 2;
+
+            if (goes_before(&moved, &it[mid]))
+                hi = mid;
+            else
+                lo = mid + 1;
+        }
+        memmove(it + lo + 1, it + lo, (i - lo) * sizeof(*it));
+        it[lo] = moved;
+    }
+}
+
+unsigned site_plan_blocks(const struct plan_site *s, uint64_t *ret_block)
+{
+    uint64_t block = s->block != 0 && s->block < s->bytes ? s->block : HY_MAX(s->bytes, 1u);
+    uint64_t count = HY_MIN(HY_MAX((s->bytes + block / 2) / block, 1u), UINT16_MAX);
+    uint64_t each = HY_MAX(s->bytes / count, 1u);
+
+    /* Small blocks share pages: together they take what they are. */
+    *ret_block = block < HY_PAGE ? each : site_plan_charge(each);
+    return (unsigned)count;
+}
+
+static struct plan_item item_of(const struct plan_site *s, unsigned index,
+                                const struct line_worth *w)
+{
+    struct plan_item it = {.index = (uint16_t)index, .key = s->key};
+
+    it.count = site_plan_blocks(s, &it.block);
+    it.worth = worth_of(s, w) / (double)it.count;
+    it.density = it.worth / (double)it.block;
+    return it;
+}
+
+/* The most that the items from `i` on can be worth in `room`: the last one in part. */
+static double bound_from(const struct plan_item *it, unsigned n, unsigned i, uint64_t room,
+                         unsigned *steps)
+{
+    double worth = 0;
+
+    for (; i < n && room > 0; i++, (*steps)++) {
+        uint64_t all = it[i].block * it[i].count;
+
+        if (all > room)
+            return worth + it[i].density * (double)room;
+        worth += it[i].worth * it[i].count;
+        room -= all;
+    }
+    return worth;
+}
+
+/* Horowitz and Sahni's search, with more than one of each: take what fits in order of density,
+ * then undo from the end, one block at a time, where the bound leaves hope. */
+static bool search(struct plan_item *it, unsigned n, uint64_t room)
+{
+    unsigned steps = 0, i = 0;
+    double worth = 0, best = -1;
+
+    for (;;) {
+        if (worth + bound_from(it, n, i, room, &steps) > best * (1 + WORTH_EPS)) {
+            for (; i < n; i++, steps++) {
+                uint64_t fit = HY_MIN(room / it[i].block, (uint64_t)it[i].count);
+
+                it[i].taken = (uint16_t)fit;
+                room -= fit * it[i].block;
+                worth += (double)fit * it[i].worth;
+            }
+            if (worth > best * (1 + WORTH_EPS)) {
+                best = worth;
+                for (unsigned k = 0; k < n; k++)
+                    it[k].best = it[k].taken;
+                steps += n;
+            }
+        }
+        while (i > 0 && it[i - 1].taken == 0) {
+            i--;
+            steps++;
+        }
+        if (i == 0)
+            return true;
+        if (steps > SEARCH_STEPS)
+            return false;
+        it[i - 1].taken--;
+        room += it[i - 1].block;
+        worth -= it[i - 1].worth;
+    }
+}
+
+/* --- the plan -------------------------------------------------------------------------- */
+
+static void share_of_pm(const struct work *k, const struct plan_site *site,
+                        const struct site_plan *plan, double *ret_reads, double *ret_writes)
+{
+    double reads = k->reads, writes = k->writes;
+
+    for (unsigned i = 0; i < plan->n; i++) {
+        const struct plan_place *p = &plan->place[i];
+        double part = p->dram_bytes == 0 ? 0
+                      : p->why == PLAN_PART && site[i].bytes > 0
+                          ? (double)p->dram_bytes / (double)site[i].bytes
+                          : 1;
+
+        reads -= site[i].reads * HY_MIN(part, 1);
+        writes -= site[i].writes * HY_MIN(part, 1);
+    }
+    *ret_reads = k->reads > 0 ? HY_MAX(reads / k->reads, 0) : 0;
+    *ret_writes = k->writes > 0 ? HY_MAX(writes / k->writes, 0) : 0;
+}
+
+struct work_time site_plan_time(const struct machine_figures *f, const struct work *work,
+                                const struct plan_site *site, const struct site_plan *plan)
+{
+    double reads, writes;
+
+    share_of_pm(work, site, plan, &reads, &writes);
+    return work_time(f, work, reads, writes, work->threads);
+}
+
+static void place_item(const struct plan_item *it, const struct plan_site *s, uint64_t share,
+                       struct plan_place *p)
+{
+    p->dram_bytes = (uint64_t)it->best * it->block;
+    p->tier = it->best > 0 ? HY_DRAM : HY_PM;
+    p->saves_ns = it->worth * it->count;
+    if (s->fixed) {
+        p->why = PLAN_NAMED;
+        p->tier = s->tier;
+        p->dram_bytes = s->tier == HY_DRAM ? it->count * it->block : 0;
+    } else if (it->best == it->count) {
+        p->why = PLAN_CHOSEN;
+    } else if (it->best > 0) {
+        p->why = PLAN_PART;
+    } else if (it->worth <= 0) {
+        p->why = PLAN_IDLE;
+    } else {
+        p->why = it->block > share ? PLAN_TOO_LARGE : PLAN_NO_ROOM;
+    }
+}
+
+/* Sites on DRAM first, each part by density. */
+static void rank(struct site_plan *plan, const struct plan_item *it, unsigned n)
+{
+    unsigned at = 0;
+
+    for (int pass = 0; pass < 2; pass++) {
+        for (unsigned k = 0; k < n; k++) {
+            struct plan_place *p = &plan->place[it[k].index];
+
+            if ((p->tier == HY_DRAM) != (pass == 0))
+                continue;
+            plan->order[at] = it[k].index;
+            p->rank = (uint16_t)at++;
+        }
+    }
+}
+
+/* The best set if a line is worth `w`. `it` has room for all sites. */
+static void plan_with(const struct line_worth *w, const struct plan_site *site, unsigned n,
+                      uint64_t share, struct plan_item *it, struct site_plan *ret)
+{
+    static const struct plan_item none;
+    uint64_t named = 0, free;
+    unsigned wanted = 0;
+
+    for (unsigned i = 0; i < n; i++)
+        it[i] = item_of(&site[i], i, w);
+    sort(it, n);
+    for (unsigned k = 0; k < n; k++)
+        if (site[it[k].index].fixed && site[it[k].index].tier == HY_DRAM)
+            named += it[k].count * it[k].block;
+    free = share > named ? share - named : 0;
+    /* The candidates to the front, in their order, and back after the search. */
+    struct plan_item *candidate = it + n;
+    for (unsigned k = 0; k < n; k++)
+        if (!site[it[k].index].fixed && it[k].worth > 0 && it[k].block <= free)
+            candidate[wanted++] = it[k];
+    memset(ret, 0, sizeof(*ret));
+    ret->n = n;
+    ret->share = share;
+    ret->read_ns = w->read_ns;
+    ret->write_ns = w->write_ns;
+    ret->exact = search(candidate, wanted, free);
+    for (unsigned k = 0, c = 0; k < n; k++) {
+        const struct plan_item *found = c < wanted ? &candidate[c] : &none;
+
+        if (c < wanted && found->index == it[k].index) {
+            it[k].best = found->best;
+            c++;
+        }
+        place_item(&it[k], &site[it[k].index], share, &ret->place[it[k].index]);
+        ret->dram_bytes += ret->place[it[k].index].dram_bytes;
+    }
+    rank(ret, it, n);
+}
+
+void site_plan_make(const struct machine_figures *f, const struct work *work,
+                    const struct plan_site *site, unsigned n, uint64_t share,
+                    struct plan_scratch *scratch, struct site_plan *ret)
+{
+    struct plan_item *it = scratch->item;
+    struct site_plan *other = &scratch->other;
+    struct line_worth w = {0, 0};
+
+    n = HY_MIN(n, (unsigned)PLAN_MAX);
+    if (work != NULL)
+        w = work_line_worth(f, work, 1, 1);
+    plan_with(&w, site, n, share, it, ret);
+    if (work == NULL)
+        return;
+    /* The worth of a line changes with what is on DRAM already: again from there, as long as
+     * that is better. */
+    double time = site_plan_time(f, work, site, ret).total_ns;
+    for (int round = 0; round < 4; round++) {
+        double reads, writes, t;
+
+        share_of_pm(work, site, ret, &reads, &writes);
+        w = work_line_worth(f, work, reads, writes);
+        if (round > 0) { /* halfway between the ends */
+            struct line_worth all = work_line_worth(f, work, 1, 1);
+            double part = round / 4.0;
+            w.read_ns = part * all.read_ns + (1 - part) * w.read_ns;
+            w.write_ns = part * all.write_ns + (1 - part) * w.write_ns;
+        }
+        plan_with(&w, site, n, share, it, other);
+        t = site_plan_time(f, work, site, other).total_ns;
+        if (t >= time * (1 - 1e-9))
+            continue;
+        time = t;
+        *ret = *other;
+    }
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Which call sites get the DRAM: the placement that makes the program fastest by the machine's
+ * figures, found from what a profile knows of its sites. Pure.
+ *
+ * What a line is worth is the slope of the predicted time (slowdown.h), so it is latency that
+ * counts for a program that waits for it, and the bandwidth of PM, where writes are dear, for
+ * one that fills it. Sites are ranked by what a byte of DRAM saves; the sites that get DRAM
+ * are the best set that fits, found by branch and bound, which is exact for as many sites as
+ * matter. Blocks are placed as a whole, a site of many blocks also in part. */
+#ifndef HYBRID_PLACE_RULES_SITE_PLAN_H
+#define HYBRID_PLACE_RULES_SITE_PLAN_H
+
+#include "classify/rules/slowdown.h"
+#include "settings/rules/profile.h"
+
+#define PLAN_MAX (PROFILE_MAX_SITES + 1) /* and the rest of the memory */
+
+struct plan_site {
+    uint64_t bytes;       /* most of it in use at a time */
+    uint64_t block;       /* its largest block; 0: not known, taken as all */
+    double reads, writes; /* lines, over the whole run */
+    bool fixed;           /* somebody has named its tier */
+    enum hy_tier tier;
+    uint64_t key; /* breaks ties: the order of sites must not matter */
+};
+
+enum plan_why {
+    PLAN_CHOSEN,    /* best use of the DRAM */
+    PLAN_PART,      /* some of its blocks are */
+    PLAN_NAMED,     /* its tier is in the profile */
+    PLAN_IDLE,      /* nothing was counted there, or DRAM would save nothing */
+    PLAN_NO_ROOM,   /* better ones take the DRAM */
+    PLAN_TOO_LARGE, /* one block is more than the DRAM there is */
+};
+
+struct plan_place {
+    enum hy_tier tier;
+    enum plan_why why;
+    uint16_t rank;       /* 0 is first; every site has one */
+    uint64_t dram_bytes; /* of it on DRAM, as they will be charged */
+    double saves_ns;     /* were all of it on DRAM, in a run with the rest on PM */
+};
+
+struct site_plan {
+    unsigned n;
+    uint64_t share, dram_bytes;
+    double read_ns, write_ns; /* what a line on DRAM saves */
+    bool exact;               /* no better set exists by these figures */
+    uint16_t order[PLAN_MAX]; /* best first: those that get DRAM, then the others */
+    struct plan_place place[PLAN_MAX];
+};
+
+struct plan_item {               /* a site in the search */
+    uint16_t index, taken, best; /* blocks taken, and in the best set */
+    uint32_t count;
+    uint64_t block;
+    double worth, density; /* of a block, of a byte */
+    uint64_t key;
+};
+struct plan_scratch {
+    struct plan_item item[2 * PLAN_MAX];
+    struct site_plan other;
+};
+
+/* Bytes that a block is charged with. */
+uint64_t site_plan_charge(uint64_t block);
+/* How many blocks a site has, 1 to 65535, and what each is charged. */
+unsigned site_plan_blocks(const struct plan_site *s, uint64_t *ret_block);
+/* The work that a profile tells of: lines of its sites, the rest from its slowdown and class
+ * where it does not say more. -ENODATA: no site has counts, so there is nothing to plan by. */
+int site_plan_work(const struct profile *p, const struct machine_figures *f, struct work *ret);
+/* Sites of a profile as the plan wants them, index by index, and behind them the rest of its
+ * memory, if it tells of more than its sites hold. A site that begins with the frames of one
+ * whose tier is named has that tier. Returns how many. */
+unsigned site_plan_sites(const struct profile *p, struct plan_site site[PLAN_MAX]);
+/* work NULL: only what is named is placed. Never more than `share` bytes but for what is
+ * named. Half a millisecond up to a hundred sites, 10 at worst. */
+void site_plan_make(const struct machine_figures *f, const struct work *work,
+                    const struct plan_site *site, unsigned n, uint64_t share,
+                    struct plan_scratch *scratch, struct site_plan *ret);
+/* The predicted time of the work under the plan. */
+struct work_time site_plan_time(const struct machine_figures *f, const struct work *work,
+                                const struct plan_site *site, const struct site_plan *plan);
+
+#endif

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * The allocation functions while the heaps serve. The hot paths are the first
+ * lines of steer_malloc and steer_free: a size class, the bin that is in favour
+ * for it, a pop; an address range, a byte of the map, a push. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/guard.h"
+#include "core/internal.h"
+#include "heap/heap.h"
+#include "place/planned.h"
+#include "place/sites.h"
+#include "sys/lock.h"
+
+/* Requests of at least this are unwound; SIZE_MAX while sites are off. */
+static size_t site_from = SIZE_MAX;
+
+/* From foreign memory (made before the heaps, or by another allocator) a block
+ * of this size comes over to the heaps when it is resized. */
+#define ADOPT_FROM ((size_t)128 << 10)
+
+static inline unsigned hot_bin(size_t n)
+{
+    return __atomic_load_n(&hy_hot_bin[sizeclass_of(n)], __ATOMIC_RELAXED);
+}
+
+/* May the heaps be asked? Not by what we call ourselves, nor by a handler that came while this
+ * thread held a lock of ours: the next allocator, or later. */
+static inline bool may_ask(void)
+{
+    return !hy_guarded() && !hy_locks_held();
+}
+
+static struct heap_want default_want(void)
+{
+    return (struct heap_want){.tier = heap_favour(), .weight = 1};
+}
+
+/* Ask the profile, count for the report. Not under the guard. */
+static void look_up_site(size_t n, struct heap_want *w)
+{
+    site_id id = w->weight > 1 ? sites_capture() : sites_nth(sites_capture(), n);
+    w->site = id;
+    sites_note_alloc(id, n, w->weight);
+    planned_alloc(id, n, w->weight, &w->tier);
+}
+
+static void forget(site_id id, size_t n, uint32_t weight)
+{
+    sites_note_free(id, n, weight);
+    planned_free(id);
+}
+
+static void *note_failed(void *p, const struct heap_want *w, size_t n)
+{
+    if (!p && w->site)
+        forget(w->site, n, w->weight);
+    return p;
+}
+
+enum request { PLAIN, ZEROED };
+
+static void *from_heaps(size_t n, enum request how, const struct heap_want *w)
+{
+    void *p = how == ZEROED ? heap_alloc_zeroed(n, w) : heap_alloc(n, w);
+    control_poke();
+    return note_failed(p, w, n);
+}
+
+static HY_COLD void *slow(size_t n, enum request how)
+{
+    if (may_ask() && n <= PTRDIFF_MAX) {
+        struct heap_want w = default_want();
+        if (n >= site_from)
+            look_up_site(n, &w);
+        void *p = from_heaps(n, how, &w);
+        if (p)
+            return p;
+    }
+    return how == ZEROED ? hy_next.calloc(1, n) : hy_next.malloc(n);
+}
+
+/* One allocation in HYBRID_SITE_SAMPLE bytes gets a run of its own, which knows
+ * its site; p was meant for it and goes back. */
+static HY_COLD void *sampled(size_t n, void *p)
+{
+    int64_t interval = heap_sample_interval();
+    /* Not the same distance each time: patterns must not hide from it. */
+    hy_cache->sample = interval / 2 + (int64_t)(((uintptr_t)p >> 4) * 0x9E3779B97F4A7C15u >> 1) %
+                                          (interval > 0 ? interval : 1);
+    if (!may_ask() || site_from == SIZE_MAX)
+        return p;
+    struct heap_want w = default_want();
+    w.own_run = true;
+    w.weight = (uint32_t)HY_MIN((uint64_t)interval / HY_MAX(n, (size_t)1) + 1, UINT32_MAX);
+    look_up_site(n, &w);
+    void *q = note_failed(heap_alloc(n, &w), &w, n);
+    if (!q)
+        return p;
+    heap_free(p);
+    return q;
+}
+
+void *steer_malloc(size_t n)
+{
+    if (HY_LIKELY(n <= SIZECLASS_MAX)) {
+        struct thread_cache *tc = hy_cache;
+        unsigned bin = hot_bin(n);
+        if (HY_LIKELY(tc->bin[bin].n != 0)) {
+            void *p = heap_pop(tc, bin);
+            if (HY_LIKELY((tc->sample -= (int64_t)n) >= 0))
+                return p;
+            return sampled(n, p);
+        }
+    }
+    return slow(n, PLAIN);
+}
+
+static HY_COLD void free_slow(void *p)
+{
+    uint16_t site;
+    uint32_t weight;
+    size_t size;
+    if (site_from != SIZE_MAX && may_ask() && heap_site_of(p, &site, &weight, &size) && site)
+        forget(site, size, weight);
+    heap_free_slow(p);
+}
+
+void steer_free(void *p)
+{
+    if (HY_UNLIKELY(!heap_owns(p))) {
+        hy_next.free(p);
+        return;
+    }
+    if (HY_UNLIKELY(!heap_push(hy_cache, p)))
+        free_slow(p);
+}
+
+void *steer_calloc(size_t count, size_t size)
+{
+    size_t n;
+    if (__builtin_mul_overflow(count, size, &n)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    if (n > SIZECLASS_MAX)
+        return slow(n, ZEROED);
+    void *p = steer_malloc(n);
+    return p ? memset(p, 0, n) : NULL;
+}
+
+/* The tier of a block that must move: its own, unless the plan is against it. */
+static enum hy_tier tier_for_move(const void *p)
+{
+    enum hy_policy policy = hy_config.set.policy;
+    if (policy == HY_POLICY_PM || policy == HY_POLICY_DRAM || heap_favour() == HY_PM)
+        return heap_favour();
+    return heap_tier_of(p);
+}
+
+static void *move_block(void *p, size_t old, size_t n)
+{
+    struct heap_want w = {.tier = tier_for_move(p), .weight = 1};
+    void *q = NULL;
+    if (n <= SIZECLASS_MAX)
+        q = heap_pop(hy_cache, heap_bin(w.tier, sizeclass_of(n)));
+    if (!q && may_ask() && n <= PTRDIFF_MAX) {
+        if (n > old && n > SIZECLASS_MAX)
+            w.spare = n / 4; /* a block that grows once grows again */
+        if (n >= site_from)
+            look_up_site(n, &w);
+        q = from_heaps(n, PLAIN, &w);
+    }
+    if (!q)
+        q = hy_next.malloc(n);
+    if (!q)
+        return NULL;
+    memcpy(q, p, HY_MIN(old, n));
+    steer_free(p);
+    return q;
+}
+
+static void *resize_foreign(void *p, size_t n)
+{
+    size_t old = n >= ADOPT_FROM && may_ask() ? hy_next.usable_size(p) : 0;
+    if (old == 0)
+        return hy_next.realloc(p, n);
+    void *q = steer_malloc(n);
+    if (!q)
+        return NULL;
+    memcpy(q, p, HY_MIN(old, n));
+    hy_next.free(p);
+    return q;
+}
+
+static bool resize_in_place(void *p, size_t n)
+{
+    uint16_t site = 0;
+    uint32_t weight;
+    size_t old;
+    bool tracked = site_from != SIZE_MAX && heap_site_of(p, &site, &weight, &old) && site;
+    if (!heap_resize_in_place(p, n))
+        return false;
+    if (tracked) {
+        sites_note_free(site, old, weight);
+        sites_note_alloc(site, n, weight);
+        planned_free(site);
+    }
+    return true;
+}
+
+void *steer_realloc(void *p, size_t n)
+{
+    if (!p)
+        return steer_malloc(n);
+    if (!heap_owns(p))
+        return resize_foreign(p, n);
+    if (n == 0) { /* as glibc: freed, and NULL is no failure */
+        steer_free(p);
+        return NULL;
+    }
+    if (resize_in_place(p, n))
+        return p;
+    return move_block(p, heap_usable_size(p), n);
+}
+
+void *steer_memalign(size_t align, size_t n)
+{
+    if (align <= 16)
+        return steer_malloc(n);
+    if (may_ask() && n <= PTRDIFF_MAX) {
+        struct heap_want w = default_want();
+        if (n >= site_from)
+            look_up_site(n, &w);
+        void *p = note_failed(heap_alloc_aligned(align, n, &w), &w, n);
+        control_poke();
+        if (p)
+            return p;
+    }
+    return hy_next.memalign(align, n);
+}
+
+size_t steer_usable_size(void *p)
+{
+    return heap_owns(p) ? heap_usable_size(p) : hy_next.usable_size(p);
+}
+
+void steer_enable_sites(size_t unwind_from)
+{
+    site_from = unwind_from;
+}
+
+const struct alloc_ops steer_ops = {steer_malloc,  steer_free,     steer_calloc,
+                                    steer_realloc, steer_memalign, steer_usable_size};
+
+/* --- a profile names sites of small blocks ---------------------------------- */
+
+/* The hooks end in a jump, so the return address here is the program's. */
+static HY_COLD void *sited(size_t n)
+{
+    struct heap_want w = default_want();
+    enum hy_tier t;
+    if (!may_ask())
+        return hy_next.malloc(n);
+    if (sites_tier(sites_capture(), &t))
+        w.tier = t;
+    void *p = heap_alloc(n, &w);
+    return p ? p : hy_next.malloc(n);
+}
+
+static void *site_malloc(size_t n)
+{
+    if (n < HY_MIN(site_from, SIZECLASS_MAX) && sites_may_steer(__builtin_return_address(0)))
+        return sited(n);
+    return steer_malloc(n);
+}
+
+static void *site_calloc(size_t count, size_t size)
+{
+    size_t n;
+    if (!__builtin_mul_overflow(count, size, &n) && n < HY_MIN(site_from, SIZECLASS_MAX) &&
+        sites_may_steer(__builtin_return_address(0))) {
+        void *p = sited(n);
+        return p ? memset(p, 0, n) : NULL;
+    }
+    return steer_calloc(count, size);
+}
+
+const struct alloc_ops steer_site_ops = {site_malloc,   steer_free,     site_calloc,
+                                         steer_realloc, steer_memalign, steer_usable_size};

@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * The one thread of ours. It begins placement for a process that has grown, opens memkind and
+ * readies PM (nothing of that is malloc's work: files, /proc, the loader's lock), then once a
+ * second looks at the registry, gives back free memory and measures mappings. All signals are
+ * blocked in it; it allocates only under the guard. */
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/guard.h"
+#include "classifier.h"
+#include "core/internal.h"
+#include "core/pause.h"
+#include "core/purse.h"
+#include "heap/heap.h"
+#include "heap/supply.h"
+#include "migrator.h"
+#include "place/floor.h"
+#include "place/maps.h"
+#include "place/planned.h"
+#include "record/record.h"
+#include "report/observe.h"
+#include "report/trace.h"
+#include "sys/emulator.h"
+#include "sys/lock.h"
+#include "sys/log.h"
+#include "sys/os.h"
+#include "threads/confine.h"
+
+#define HOUSE_NS      1000000000ull /* between two housekeepings, at least */
+#define LOOK_NS       200000000ull /* between two looks whether the program's last thread has gone */
+#define LAST_LOOK_NS  10000000ull  /* the same, once main has */
+#define STACK_BYTES   ((size_t)1 << 20)
+#define DECAY_BYTES   ((size_t)256 << 20) /* given back a tick at most */
+#define MEASURE_PAGES ((size_t)128 << 10) /* looked at a tick at most */
+/* A process that engaged in its constructor gets the thread only when it has
+ * lived so long or grown so large. */
+#define LATE_NS       1000000000ull
+#define LATE_BYTES    (16 * HY_MIB)
+#define THREADS_BYTES (1 * HY_MIB) /* the same for one that makes threads */
+#define FORK_WAIT_MS  1000
+#define GRACE_NS      2000000ull
+#define POKE_EVERY    16 /* slow allocations between two looks at the clock */
+#define JOIN_LOOK_NS  50000ull
+#define JOIN_NS       3000000000ull /* a registry that is full, or being decided, takes a second or two \
+                                     */
+#define AWAIT_NS   100000000ull /* for PM, when memkind is there */
+#define LOAD_NS    500000000ull /* and when it must be loaded, once */
+#define REFUSED_NS 20000000ull  /* PM that was not to be had is not asked for again for so long */
+
+static uint8_t running;  /* this process has the thread */
+static uint8_t joined;   /* it has taken part in the registry, if it can */
+static uint8_t tried;    /* do not try again after a failure */
+static uint64_t born_ns; /* first poke */
+static uint32_t forks;   /* under way in this process */
+static uint8_t loading;  /* memkind is being loaded: forks wait */
+static uint32_t wakes;   /* by control_wake; what the thread sleeps on */
+
+/* Not faster than this for a short HYBRID_INTERVAL: memory given back too early is paid for. */
+static void keep_house(void)
+{
+    static uint64_t last_ns;
+    uint64_t now = os_now_ns();
+    if (now - last_ns < HOUSE_NS)
+        return;
+    last_ns = now;
+    heap_all_resident(os_locks_future());
+    heap_decay(HY_DRAM, DECAY_BYTES);
+    heap_decay(HY_PM, DECAY_BYTES);
+    maps_measure(MEASURE_PAGES);
+}
+
+static void *control_main(void *unused);
+
+static void *(*begins[8])(void *); /* by its place */
+
+static void *thread_main(void *arg)
+{
+    int place = (int)(intptr_t)arg;
+    pause_began(place);
+    (void)begins[place](NULL);
+    pause_ended(place);
+    return NULL;
+}
+
+bool control_start_thread(void *(*fn)(void *), size_t stack)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+    sigset_t all, old;
+    bool ok = false;
+    int place = pause_enlist();
+
+    if (place < 0)
+        return false;
+    begins[place] = fn;
+    hy_guard_enter();
+    sigfillset(&all);
+    if (pthread_sigmask(SIG_SETMASK, &all, &old) == 0) {
+        if (pthread_attr_init(&attr) == 0) {
+            pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+            pthread_attr_setstacksize(&attr, stack);
+            ok = next_pthread_create()(&thread, &attr, thread_main, (void *)(intptr_t)place) == 0;
+            pthread_attr_destroy(&attr);
+        }
+        pthread_sigmask(SIG_SETMASK, &old, NULL);
+    }
+    if (!ok)
+        pause_withdraw(place);
+    hy_guard_leave();
+    return ok;
+}
+
+/* false: there was none to be had. */
+static bool start_once(void)
+{
+    if (!pause_may_start() || __atomic_exchange_n(&tried, 1, __ATOMIC_ACQ_REL))
+        return true;
+    __atomic_store_n(&running, 1, __ATOMIC_RELEASE); /* before it, which may end at once */
+    if (control_start_thread(control_main, STACK_BYTES))
+        return true;
+    __atomic_store_n(&running, 0, __ATOMIC_RELEASE);
+    if (!pause_wanted()) {
+        log_info("no thread can be started; limits are kept, but nothing is adapted");
+        return false;
+    }
+    /* The program is about to change what threads inherit: later. */
+    __atomic_store_n(&tried, 0, __ATOMIC_RELEASE);
+    return true;
+}
+
+void control_begin_again(void)
+{
+    static bool told;
+    if (runtime_state() == HY_STEERING && !start_once())
+        log_warn_once(&told, "the thread that looks after memory cannot be started again after the "
+                             "program changed its rights: nothing is adapted from now on");
+}
+
+/* --- PM for those who wait for it ------------------------------------------------------ */
+
+static struct {
+    uint64_t wanted;     /* bytes in one piece */
+    uint32_t answers;    /* what waiting threads sleep on */
+    uint64_t refused;    /* so much was not to be had */
+    uint64_t refused_ns; /* when */
+    bool gave_up;        /* memkind did not come in time: it may wait for who waited */
+} pm;
+
+static __thread bool pm_short __attribute__((tls_model("initial-exec")));
+
+void control_note_short(void)
+{
+    pm_short = true;
+}
+
+/* PM before it is waited for: when half the DRAM is used, unless the kernel gives it. */
+static bool soon_needed(void)
+{
+    struct policy_view v;
+    if (floor_on())
+        return false;
+    if (supply_loaded())
+        return supply_runs_low();
+    policy_get(&v);
+    return v.used[HY_DRAM] > v.limit[HY_DRAM] / 2;
+}
+
+static void serve_pm(void)
+{
+    uint64_t want = __atomic_exchange_n(&pm.wanted, 0, __ATOMIC_ACQ_REL);
+    if (!want && !(soon_needed() && os_now_ns() - pm.refused_ns > HOUSE_NS))
+        return;
+    want = want ? want : HY_MIB;
+    if (engage_pm(want)) {
+        __atomic_store_n(&pm.refused, want, __ATOMIC_RELAXED);
+        __atomic_store_n(&pm.refused_ns, os_now_ns(), __ATOMIC_RELEASE);
+    }
+    __atomic_add_fetch(&pm.answers, 1, __ATOMIC_SEQ_CST);
+    os_wake_word(&pm.answers);
+}
+
+static bool was_refused(size_t bytes)
+{
+    return bytes >= __atomic_load_n(&pm.refused, __ATOMIC_RELAXED) &&
+           os_now_ns() - __atomic_load_n(&pm.refused_ns, __ATOMIC_ACQUIRE) < REFUSED_NS;
+}
+
+/* No lock is held here, and the wait is bounded: the thread may hold the loader's lock. */
+static bool await_pm(size_t bytes)
+{
+    if (!pm_short)
+        return false;
+    pm_short = false;
+    if (runtime_state() != HY_STEERING || hy_guarded() || was_refused(bytes) ||
+        (pm.gave_up && !supply_loaded()))
+        return false;
+    (void)start_once();
+    if (!control_running())
+        return false;
+    uint64_t most = __atomic_load_n(&pm.wanted, __ATOMIC_RELAXED), now = os_now_ns();
+    uint64_t until = now + (supply_loaded() ? AWAIT_NS : LOAD_NS);
+    while (most < bytes && !__atomic_compare_exchange_n(&pm.wanted, &most, bytes, true,
+                                                        __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        ;
+    control_wake();
+    for (; now < until; now = os_now_ns()) {
+        uint32_t seen = __atomic_load_n(&pm.answers, __ATOMIC_SEQ_CST);
+        if (!supply_is_short(bytes))
+            return true;
+        if (was_refused(bytes) || runtime_state() != HY_STEERING)
+            return false;
+        os_wait_word(&pm.answers, seen, until - now);
+    }
+    pm.gave_up |= !supply_loaded();
+    return false;
+}
+
+/* --- a claim for those who wait for it --------------------------------------------------- */
+
+static uint32_t claim_answers; /* what waiting threads sleep on */
+static uint64_t claim_late_ns; /* when one was not answered in time */
+
+/* The thread may be waiting for a lock of the program's allocator, which waits here. */
+static bool await_claim(uint64_t need)
+{
+    uint64_t now = os_now_ns(), until = now + AWAIT_NS;
+    if (runtime_state() != HY_STEERING || hy_guarded() ||
+        now - __atomic_load_n(&claim_late_ns, __ATOMIC_RELAXED) < HOUSE_NS)
+        return false;
+    if (!hy_locks_held())
+        start_once();
+    if (!control_running())
+        return false;
+    control_wake(); /* it may have begun to doze before it was said to be running */
+    for (; now < until; now = os_now_ns()) {
+        uint32_t seen = __atomic_load_n(&claim_answers, __ATOMIC_SEQ_CST);
+        enum claim_answer answer = policy_claim_answer(need);
+        if (answer != CLAIM_OPEN)
+            return answer == CLAIM_MADE;
+        if (runtime_state() != HY_STEERING)
+            return false;
+        os_wait_word(&claim_answers, seen, until - now);
+    }
+    __atomic_store_n(&claim_late_ns, now, __ATOMIC_RELAXED);
+    return false;
+}
+
+bool control_await(enum hy_tier t, size_t bytes)
+{
+    if (t == HY_PM)
+        return await_pm(bytes);
+    uint64_t need = policy_short_of();
+    if (!need)
+        return false;
+    bool ok = await_claim(need);
+    if (!ok)
+        policy_turned_away(t);
+    return ok;
+}
+
+static void serve_claims(void)
+{
+    if (!policy_refresh())
+        return;
+    __atomic_add_fetch(&claim_answers, 1, __ATOMIC_SEQ_CST);
+    os_wake_word(&claim_answers);
+}
+
+void control_wake(void)
+{
+    __atomic_add_fetch(&wakes, 1, __ATOMIC_SEQ_CST);
+    if (control_running())
+        os_wake_word(&wakes);
+}
+
+/* What cannot wait for the tick. */
+static void serve(void)
+{
+    serve_pm();
+    serve_claims();
+}
+
+/* --- its life ------------------------------------------------------------------------------ */
+
+static void tick(void)
+{
+    if (runtime_state() != HY_STEERING)
+        return;
+    observe_tell();
+    policy_tick();
+    floor_tick();
+    planned_tick();
+    threadcap_tick();
+    migrate_tick();
+    keep_house();
+    if (hy_config.set.dram_allocator == HY_DRAM_NEXT)
+        steer_next_measure();
+}
+
+/* What a young program does is not known yet, and it may end soon: it is looked at after a
+ * sixteenth of the time that it has been placed for, up to HYBRID_INTERVAL. So however short it
+ * is, and however long, there are as many looks to each doubling of its life. */
+#define LOOKS       16u
+#define SHORTEST_NS 10000000ull /* on an emulated machine, where all is smaller, a tenth */
+
+static uint64_t thread_since_ns;
+
+static uint64_t clock_ns(void)
+{
+    return emulator_open() ? emulator_now_ns() : os_now_ns();
+}
+
+uint64_t control_interval_ns(void)
+{
+    uint64_t shortest = emulator_open() ? SHORTEST_NS / 10 : SHORTEST_NS;
+    uint64_t age = clock_ns() - thread_since_ns;
+    return HY_MIN(HY_MAX(age / LOOKS, shortest), hy_config.set.interval);
+}
+
+/* Until somebody wakes us; how long it was. */
+static uint64_t doze(uint64_t ns, uint32_t seen)
+{
+    uint64_t start = os_now_ns();
+    os_wait_word(&wakes, seen, ns);
+    return os_now_ns() - start;
+}
+
+/* Sleep for a tick. false: the program's last thread has ended (main left by
+ * pthread_exit), and the process waits only for us. */
+static bool sleep_a_tick(void)
+{
+    for (uint64_t left = control_interval_ns(); left > 0 && runtime_state() == HY_STEERING;) {
+        uint64_t part = HY_MIN(HY_MIN(left, LOOK_NS), classify_period_ns());
+        uint32_t seen = __atomic_load_n(&wakes, __ATOMIC_SEQ_CST);
+        serve();
+        if (emulator_open())
+            part = emulator_sleep_word(part, LOOK_NS, &wakes, seen);
+        else
+            part = doze(part, seen);
+        if (pause_wanted())
+            return true;
+        pause_serve();
+        left -= HY_MIN(left, part);
+        record_tick();
+        classify_tick();
+        trace_tick();
+        while (os_main_ended() && !pause_wanted()) {
+            if (os_thread_count() <= 2 + migrate_threads()) /* the zombie of main, and ours */
+                return false;
+            os_sleep_ns(LAST_LOOK_NS);
+        }
+    }
+    return true;
+}
+
+/* It begins again as it was; what has descriptors is closed by the thread that has them. */
+static void end_for_pause(void)
+{
+    classify_pause();
+    __atomic_store_n(&running, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&tried, 0, __ATOMIC_RELEASE);
+}
+
+static void *control_main(void *unused)
+{
+    sigset_t none;
+    (void)unused;
+    hy_guard_enter(); /* what we call must not come back into the heaps */
+    policy_thread_is_ours();
+    (void)emulator_open();
+    pause_leave_table();
+    emulator_ignore_thread();
+    if (thread_since_ns == 0)
+        thread_since_ns = clock_ns();
+    purse_begin();
+    if (runtime_state() == HY_SERVING && !pause_wanted())
+        engage_now();
+    heap_all_resident(os_locks_future());
+    if (runtime_state() == HY_STEERING) {
+        policy_join();
+        threadcap_joined();
+    }
+    __atomic_store_n(&joined, 1, __ATOMIC_RELEASE);
+    if (record_wanted()) { /* from the first moment on, not after a window */
+        record_tick();
+        classify_tick();
+    }
+    bool alone = false;
+    while (runtime_state() == HY_STEERING && !pause_wanted() && !alone) {
+        alone = !sleep_a_tick();
+        if (!alone)
+            tick();
+    }
+    emulator_let_go();
+    enum hy_state state = runtime_state();
+    if (!alone && (state == HY_STEERING || state == HY_SERVING)) {
+        end_for_pause();
+        hy_guard_leave();
+        return NULL;
+    }
+    __atomic_store_n(&running, 0, __ATOMIC_RELEASE);
+    /* If no other thread is left, exit() runs in this one: as the program's. */
+    hy_guard_leave();
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, NULL);
+    return NULL;
+}
+
+unsigned runtime_program_threads(void)
+{
+    unsigned all = os_thread_count(), ours = control_running() + migrate_threads();
+    return all > ours ? all - ours : all;
+}
+
+bool control_running(void)
+{
+    return __atomic_load_n(&running, __ATOMIC_ACQUIRE) != 0;
+}
+
+bool control_joins(void)
+{
+    if (emulator_open() || !policy_has_registry())
+        return false;
+    (void)start_once();
+    if (!control_running())
+        return false;
+    for (uint64_t end = os_now_ns() + JOIN_NS; !__atomic_load_n(&joined, __ATOMIC_ACQUIRE) && os_now_ns() < end;)
+        os_sleep_ns(JOIN_LOOK_NS);
+    return true;
+}
+
+void control_begin(void)
+{
+    if (record_wanted() && runtime_state() == HY_STEERING) {
+        (void)start_once();
+        record_await_counts();
+    }
+}
+
+/* A process that serves itself from DRAM begins to be placed; one that was placed from its
+ * beginning is worth the thread when it has lived so long or grown so large. */
+static bool worth_it(void)
+{
+    static uint32_t calls;
+    if (runtime_state() == HY_SERVING)
+        return policy_grown() >= hy_config.set.start;
+    if (runtime_state() != HY_STEERING)
+        return false;
+    /* An emulated machine's second is a long time, and its programs are small. */
+    if (policy_grown() >= LATE_BYTES || emulator_open() || record_wanted() || trace_wanted())
+        return true;
+    if (__atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED) % POKE_EVERY)
+        return false;
+    uint64_t now = os_now_ns();
+    if (!born_ns)
+        born_ns = now;
+    return now - born_ns >= LATE_NS;
+}
+
+void control_poke(void)
+{
+    if (HY_LIKELY(__atomic_load_n(&tried, __ATOMIC_RELAXED)) || hy_guarded() || hy_locks_held())
+        return;
+    if (worth_it())
+        (void)start_once();
+}
+
+void runtime_before_thread(void)
+{
+    enum hy_state state = runtime_state();
+    if (HY_LIKELY(__atomic_load_n(&tried, __ATOMIC_RELAXED)) || hy_guarded() || hy_locks_held())
+        return;
+    /* One with data and threads is worth a look, however young; one with an allocator of its own
+     * grows by mappings only. */
+    if (state == HY_SERVING
+            ? worth_it()
+            : state == HY_STEERING && policy_used() >= THREADS_BYTES && threadcap_possible())
+        (void)start_once();
+}
+
+/* A fork in the middle of loading memkind would leave the child half a loader:
+ * whoever comes first is waited for. A fork waits a second at most, as its thread
+ * may hold the loader's lock that the loading needs. */
+void control_prefork(void)
+{
+    for (int i = 0; i < FORK_WAIT_MS; i++) {
+        __atomic_add_fetch(&forks, 1, __ATOMIC_SEQ_CST);
+        if (!__atomic_load_n(&loading, __ATOMIC_SEQ_CST))
+            return;
+        __atomic_sub_fetch(&forks, 1, __ATOMIC_SEQ_CST);
+        os_sleep_ns(1000000);
+    }
+    __atomic_add_fetch(&forks, 1, __ATOMIC_SEQ_CST);
+}
+
+void control_postfork_parent(void)
+{
+    __atomic_sub_fetch(&forks, 1, __ATOMIC_SEQ_CST);
+}
+
+static void wait_for_forks(void)
+{
+    while (__atomic_load_n(&forks, __ATOMIC_SEQ_CST) != 0)
+        os_sleep_ns(100000);
+}
+
+void control_load_begins(void)
+{
+    if (!control_running())
+        return; /* the constructor's thread is the only one */
+    __atomic_store_n(&loading, 1, __ATOMIC_SEQ_CST);
+    wait_for_forks();
+}
+
+void control_load_ends(void)
+{
+    if (!__atomic_exchange_n(&loading, 0, __ATOMIC_SEQ_CST))
+        return;
+    os_sleep_ns(GRACE_NS);
+    wait_for_forks();
+}
+
+bool control_loading(void)
+{
+    return __atomic_load_n(&loading, __ATOMIC_SEQ_CST) != 0;
+}
+
+void control_postfork_child(void)
+{
+    pause_own_process();
+    __atomic_store_n(&running, 0, __ATOMIC_RELEASE);
+    joined = 0;
+    __atomic_store_n(&tried, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&forks, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&loading, 0, __ATOMIC_SEQ_CST);
+    pm.wanted = pm.refused_ns = claim_late_ns = 0;
+    born_ns = 0;
+}

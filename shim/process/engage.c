@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * The states of the library, from constructor to destructor: our heap serves from the start, and
+ * placement begins when the process is worth it. Nothing here runs inside malloc. */
+#include "core/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/guard.h"
+#include "classifier.h"
+#include "core/pause.h"
+#include "heap/heap.h"
+#include "heap/supply.h"
+#include "migrator.h"
+#include "place/maps.h"
+#include "place/planned.h"
+#include "place/sites.h"
+#include "record/record.h"
+#include "report/trace.h"
+#include "sys/dl.h"
+#include "sys/emulator.h"
+#include "sys/env.h"
+#include "sys/lock.h"
+#include "sys/log.h"
+#include "sys/os.h"
+#include "threads/confine.h"
+
+struct runtime_machine hy_machine;
+static uint8_t state = HY_BOOT; /* enum hy_state */
+
+/* --- the table that the hooks call -------------------------------------------- */
+
+static void *boot_malloc(size_t n)
+{
+    return next_alloc()->malloc(n);
+}
+
+static void boot_free(void *p)
+{
+    next_alloc()->free(p);
+}
+
+static void *boot_calloc(size_t count, size_t size)
+{
+    return next_alloc()->calloc(count, size);
+}
+
+static void *boot_realloc(void *p, size_t n)
+{
+    return next_alloc()->realloc(p, n);
+}
+
+static void *boot_memalign(size_t align, size_t n)
+{
+    return next_alloc()->memalign(align, n);
+}
+
+static size_t boot_usable_size(void *p)
+{
+    return next_alloc()->usable_size(p);
+}
+
+static const struct alloc_ops boot_ops = {boot_malloc,  boot_free,     boot_calloc,
+                                          boot_realloc, boot_memalign, boot_usable_size};
+const struct alloc_ops *hy_ops = &boot_ops;
+
+void runtime_set_ops(const struct alloc_ops *ops)
+{
+    __atomic_store_n(&hy_ops, ops, __ATOMIC_RELEASE);
+}
+
+enum hy_state runtime_state(void)
+{
+    return (enum hy_state)__atomic_load_n(&state, __ATOMIC_SEQ_CST);
+}
+
+bool runtime_change_state(enum hy_state from, enum hy_state to)
+{
+    uint8_t expected = (uint8_t)from;
+    return __atomic_compare_exchange_n(&state, &expected, (uint8_t)to, false, __ATOMIC_SEQ_CST,
+                                       __ATOMIC_SEQ_CST);
+}
+
+const char *runtime_state_name(enum hy_state s)
+{
+    static const char *const names[] = {"boot", "serving", "steering", "passive", "ended"};
+    return names[s];
+}
+
+void runtime_go_passive(const char *why)
+{
+    bool boot = runtime_change_state(HY_BOOT, HY_PASSIVE);
+    if (!boot && !runtime_change_state(HY_SERVING, HY_PASSIVE))
+        return;
+    (void)snprintf(hy_machine.why, sizeof(hy_machine.why), "%s", why);
+    if (boot)
+        runtime_set_ops(next_alloc());
+    threadcap_end();
+    log_info("passive: %s", why);
+}
+
+/* --- which memory is PM --------------------------------------------------------- */
+
+static int use_nodes(uint64_t mask, const char *how)
+{
+    struct runtime_machine *m = &hy_machine;
+    int bad;
+    if (topology_check_mask(&m->topo, mask, &bad)) {
+        settings_error_once(
+            OPT_PM, "HYBRID_PM: node %d does not exist or has no memory here; nothing is placed",
+            bad);
+        return -ENODEV;
+    }
+    m->backend = HY_PM_NODE;
+    m->pm_mask = mask;
+    m->dram_mask = topology_dram_mask(&m->topo, mask);
+    if (!m->dram_mask) /* every node was named PM: for tests on one node */
+        m->dram_mask = mask;
+    m->pm_bytes = topology_bytes(&m->topo, mask, false);
+    for (unsigned i = 0; i < m->topo.n_nodes; i++)
+        if ((mask >> m->topo.node[i].id & 1) && m->topo.node[i].has_cpus)
+            m->pin_dram = m->dram_mask != mask;
+    (void)snprintf(m->why, sizeof(m->why), "%s", how);
+    return 0;
+}
+
+static int use_directory(const char *dir)
+{
+    int fd, e = os_temp_file(dir, HY_PAGE, &fd);
+    if (e) {
+        settings_error_once(OPT_PM,
+                            "HYBRID_PM=file:%s: no file can be made there (%s); nothing is placed",
+                            dir, os_error_name(e));
+        return e;
+    }
+    os_close(fd);
+    hy_machine.backend = HY_PM_FILE;
+    hy_machine.pm_bytes = UINT64_MAX / 4; /* the file system tells when it is full */
+    (void)snprintf(hy_machine.why, sizeof(hy_machine.why), "files in %.100s", dir);
+    return 0;
+}
+
+/* 0: PM was found and hy_machine describes it. */
+static int find_pm(void)
+{
+    struct runtime_machine *m = &hy_machine;
+    const struct hy_pm_spec *spec = &hy_config.set.pm;
+    enum topo_why why;
+    uint64_t mask;
+
+    (void)topology_read("/sys", &m->topo);
+    mask = topology_find_pm(&m->topo, &why);
+    m->dram_bytes = topology_bytes(&m->topo, topology_dram_mask(&m->topo, mask), false);
+    switch (spec->kind) {
+    case HY_PM_AUTO:
+        return mask ? use_nodes(mask, topo_why_text(why)) : -ENODEV;
+    case HY_PM_NODE:
+        m->dram_bytes = topology_bytes(&m->topo, topology_dram_mask(&m->topo, spec->nodes), false);
+        if (!m->dram_bytes)
+            m->dram_bytes = topology_bytes(&m->topo, spec->nodes, false);
+        return use_nodes(spec->nodes, "nodes named by HYBRID_PM");
+    case HY_PM_FILE:
+        return use_directory(spec->dir);
+    case HY_PM_EMULATED:
+        m->backend = HY_PM_EMULATED;
+        if (emulator_bytes(HY_DRAM))
+            m->dram_bytes = emulator_bytes(HY_DRAM);
+        m->pm_bytes = spec->bytes ? spec->bytes : m->dram_bytes;
+        if (emulator_bytes(HY_PM) && !spec->bytes)
+            m->pm_bytes = emulator_bytes(HY_PM);
+        (void)snprintf(m->why, sizeof(m->why), "emulated: %s",
+                       emulator_open() ? "the machine that this program runs on"
+                                       : "ordinary memory that is called PM");
+        return 0;
+    case HY_PM_NONE:
+        break;
+    }
+    return -ENODEV;
+}
+
+/* --- the heap ---------------------------------------------------------------------- */
+
+/* Addresses for each tier: several times what it can hold, since runs are never
+ * moved. They cost nothing until they are used (sys/range.c). */
+#define RANGE_BYTES  (8192 * HY_GIB)
+#define GUEST_RANGE  (16 * HY_GIB) /* emulated: a guest's kernel walks pages */
+#define LITTLE_RANGE (HY_GIB)
+
+static struct {
+    char *base;
+    size_t bytes[HY_TIERS];
+} range;
+
+static int reserve(void)
+{
+    bool dram_heap = hy_config.set.dram_allocator == HY_DRAM_MEMKIND;
+    size_t each = emulator_open() ? GUEST_RANGE : RANGE_BYTES;
+    void *base;
+    for (; each >= LITTLE_RANGE; each /= 2) { /* where addresses must be held: try half */
+        size_t dram = dram_heap ? each : 0;
+        if (os_reserve(dram + each, 2 * HY_MIB, &base))
+            continue;
+        range.base = base;
+        range.bytes[HY_DRAM] = dram;
+        range.bytes[HY_PM] = each;
+        return 0;
+    }
+    return -ENOMEM;
+}
+
+static void *take(enum hy_tier t, size_t bytes)
+{
+    void *p = supply_take(t, bytes);
+    if (t == HY_PM && !p && supply_is_short(bytes)) /* and not for want of room in a file system */
+        control_note_short();
+    else if (t == HY_PM && supply_runs_low())
+        control_wake();
+    return p;
+}
+
+static int purge(enum hy_tier t, void *base, size_t bytes)
+{
+    int r = supply_purge(t, base, bytes);
+    if (r == 0 && !runtime_is_sandboxed())
+        migrate_discarded(base, bytes, t);
+    return r;
+}
+
+static int release(enum hy_tier t, void *base, size_t bytes)
+{
+    int r = t == HY_DRAM ? supply_release_dram(base, bytes) : supply_purge(t, base, bytes);
+    if (r == 0 && !runtime_is_sandboxed())
+        migrate_discarded(base, bytes, t);
+    return r;
+}
+
+/* Not of files: a hole in the middle of a block would have to be filled before the next store. */
+static bool trim(enum hy_tier t, void *base, size_t bytes)
+{
+    return (t == HY_DRAM || hy_machine.backend != HY_PM_FILE) && purge(t, base, bytes) == 0;
+}
+
+/* Nothing but memory is asked for: no file, no library, no thread. */
+static const char *make_heap(void)
+{
+    static const struct heap_host host = {.take = take,
+                                          .purge = purge,
+                                          .release = release,
+                                          .trim = trim,
+                                          .restore = supply_restore,
+                                          .await = control_await,
+                                          .charge = policy_charge,
+                                          .discharge = policy_discharge,
+                                          .room = policy_room};
+    const struct supply_backing plain = {0};
+
+    if (reserve())
+        return "no address space for the heaps (RLIMIT_AS?)";
+    supply_open(HY_DRAM, range.base, range.bytes[HY_DRAM], &plain);
+    if (heap_init(range.base, range.bytes, &host)) {
+        os_unmap(range.base, range.bytes[HY_DRAM] + range.bytes[HY_PM]);
+        return "no address space for the tables of the heaps";
+    }
+    mmaps_init();
+    return NULL;
+}
+
+/* Sites cost a little: only when a report or a profile wants them. */
+#define SITES_TRIES 100
+static bool sites_small; /* the profile names sites of small blocks */
+
+static void make_sites(void)
+{
+    const struct hy_settings *s = &hy_config.set;
+    const struct profile *p = &hy_config.profile;
+    bool steer = hy_config.have_profile && p->n_sites;
+    bool report = strcmp(s->stats, "0") != 0 || record_wants_sites();
+    char err[160];
+
+    if (s->sites == HY_OFF || (s->sites == HY_AUTO && !steer && !report))
+        return;
+    int e = sites_init(err, sizeof(err));
+    for (int i = 0; i < SITES_TRIES && e && control_running();
+         i++) { /* a fork under way has locks */
+        os_sleep_ns(1000000);
+        e = sites_init(err, sizeof(err));
+    }
+    if (e) {
+        log_warn("call sites are not known (%s); placing without them", err);
+        return;
+    }
+    if (steer)
+        sites_small = planned_begin();
+    steer_enable_sites(s->site_min);
+    heap_set_sample_interval((int64_t)s->site_sample);
+    record_prepare();
+}
+
+/* --- placement ---------------------------------------------------------------------- */
+
+/* memkind's destructor runs before ours, and before threads that outlive main
+ * have ended: from exit() on nothing more is taken from it. */
+static void before_memkind_ends(void)
+{
+    supply_close();
+}
+
+#define LOAD_TRIES 5
+
+static int load_memkind(void)
+{
+    static char err[160];
+    unsigned objects = dl_count_objects();
+    control_load_begins();
+    int e = supply_load(err, sizeof(err));
+    /* A thread of the program may have closed the loader's descriptor (shells move theirs). */
+    for (int i = 1; i < LOAD_TRIES && e == -ENOENT && control_running(); i++) {
+        os_sleep_ns(1000000);
+        e = supply_load(err, sizeof(err));
+    }
+    if (e == 0)
+        e = fork_install_gate();
+    if (e == 0)
+        (void)atexit(before_memkind_ends);
+    control_load_ends();
+    dl_drop_clean_pages(objects);
+    if (e && os_address_limit() != UINT64_MAX) /* the program's own affair */
+        log_info("libmemkind cannot be used under this limit of addresses (%s)", err);
+    else if (e)
+        settings_error("libmemkind cannot be used (%s); all memory is DRAM", err);
+    return e;
+}
+
+#define LOAD_ROOM (256 * HY_MIB) /* addresses for memkind, its libraries and its records */
+
+int engage_pm(size_t bytes)
+{
+    static int failed;
+    hy_guard_enter();
+    bool room =
+        supply_loaded() || os_address_limit() == UINT64_MAX || os_could_map(LOAD_ROOM, false);
+    if (!failed && room && !supply_loaded())
+        failed = load_memkind();
+    int e = failed ? failed : !room ? -ENOMEM : supply_fill(bytes);
+    hy_guard_leave();
+    return e;
+}
+
+/* Is there somebody who will not wait until DRAM is full? */
+static bool wants_pm_at_once(void)
+{
+    return hy_config.set.policy == HY_POLICY_PM || emulator_open() ||
+           (hy_config.have_profile && hy_config.profile.n_sites);
+}
+
+static void open_tiers(void)
+{
+    const struct runtime_machine *m = &hy_machine;
+    struct supply_backing pm = {
+        .nodes = m->backend == HY_PM_NODE ? m->pm_mask : 0,
+        .dir = m->backend == HY_PM_FILE ? hy_config.set.pm.dir : NULL,
+    };
+    policy_init(&hy_config.set, m);
+    supply_open(HY_PM, range.base + range.bytes[HY_DRAM], range.bytes[HY_PM], &pm);
+    supply_settle_dram(m->pin_dram ? m->dram_mask : 0);
+}
+
+static const char *find_problem(void)
+{
+    if (find_pm())
+        return hy_config.set.pm.kind == HY_PM_AUTO ? "this machine has one kind of memory"
+                                                   : "the PM that was asked for is not there";
+    if (hy_machine.backend == HY_PM_NODE && os_has_foreign_mempolicy())
+        return "the program runs under a NUMA policy of its own (numactl?); hands off";
+    return NULL;
+}
+
+void engage_now(void)
+{
+    hy_guard_enter();
+    (void)emulator_open();
+    const char *problem = find_problem();
+    if (problem) {
+        hy_machine.backend = HY_PM_NONE;
+        runtime_go_passive(problem);
+        hy_guard_leave();
+        return;
+    }
+    open_tiers();
+    make_sites();
+    if (wants_pm_at_once())
+        (void)engage_pm(HY_MIB);
+    heap_set_favour(hy_config.set.policy == HY_POLICY_PM ? HY_PM : HY_DRAM);
+    log_info(
+        "placing memory: PM is %s; DRAM for this process %llu MiB", hy_machine.why,
+        (unsigned long long)(hy_amount_bytes(hy_config.set.dram, hy_machine.dram_bytes) >> 20));
+    if (runtime_change_state(HY_SERVING, HY_STEERING)) { /* else the program has ended meanwhile */
+        if (sites_small && hy_config.set.dram_allocator == HY_DRAM_MEMKIND)
+            runtime_set_ops(&steer_site_ops);
+        threadcap_engaged();
+    }
+    hy_guard_leave();
+}
+
+/* --- constructor, destructor ------------------------------------------------------ */
+
+#define EXIT_CONFIG 78 /* EX_CONFIG of sysexits.h */
+
+/* With HYBRID_STRICT also what only shows at the machine must be found now. */
+static void strict_checks(void)
+{
+    struct topology t;
+    const struct hy_pm_spec *pm = &hy_config.set.pm;
+    int bad;
+    if (pm->kind == HY_PM_FILE) {
+        (void)use_directory(pm->dir);
+    } else if (pm->kind == HY_PM_NODE) {
+        (void)topology_read("/sys", &t);
+        if (topology_check_mask(&t, pm->nodes, &bad))
+            settings_error_once(OPT_PM, "HYBRID_PM: node %d does not exist or has no memory here",
+                                bad);
+    }
+    if (hy_config.errors)
+        _exit(EXIT_CONFIG);
+}
+
+void runtime_prepare(void)
+{
+    static uint8_t begun;
+    int saved = errno;
+    if (__atomic_exchange_n(&begun, 1, __ATOMIC_ACQ_REL))
+        return;
+    log_init();
+    os_note_main();
+    (void)next_alloc();
+    if (!env_is_secure()) {
+        (void)settings_load();
+        settings_echo();
+        trace_name();
+        if (strcmp(hy_config.set.stats, "1") == 0 || record_wanted())
+            log_keep_stderr(); /* programs close it before they end */
+        if (hy_config.set.strict)
+            strict_checks();
+        threadcap_begin();
+    }
+    errno = saved;
+}
+
+/* The common machine has one memory: one system call tells, or one file where that is refused. */
+static bool one_memory(void)
+{
+    uint64_t nodes;
+    if (hy_config.set.pm.kind != HY_PM_AUTO)
+        return false;
+    if (os_memory_nodes(&nodes) == 0)
+        return (nodes & (nodes - 1)) == 0;
+    return topology_single_node("/sys");
+}
+
+/* Why there is nothing to place, as far as is known at once; NULL: there may be. */
+static const char *nothing_to_do(void)
+{
+    if (env_is_secure())
+        return "set-user-id program";
+    if (hy_config.set.policy == HY_POLICY_OFF)
+        return "HYBRID_POLICY=off";
+    if (hy_config.set.pm.kind == HY_PM_NONE)
+        return "HYBRID_PM=none";
+    return one_memory() ? "this machine has one kind of memory" : make_heap();
+}
+
+static void serve(void)
+{
+    fork_install();
+    if (!runtime_change_state(HY_BOOT, HY_SERVING))
+        return;
+    if (hy_config.set.start == 0) {
+        engage_now();
+        if (runtime_state() == HY_PASSIVE) { /* nothing lies in the heap yet */
+            runtime_set_ops(next_alloc());
+            return;
+        }
+        if (hy_config.set.policy != HY_POLICY_PM && !control_joins())
+            policy_join();
+    }
+    if (runtime_ops() == &boot_ops)
+        runtime_set_ops(hy_config.set.dram_allocator == HY_DRAM_NEXT ? &steer_next_ops
+                                                                     : &steer_ops);
+    if (hy_config.set.start == 0)
+        control_begin();
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    int saved = errno;
+    runtime_prepare();
+    const char *why = nothing_to_do();
+    if (why)
+        runtime_go_passive(why);
+    else
+        serve();
+    errno = saved;
+}
+
+__attribute__((destructor)) static void end(void)
+{
+    int saved = errno;
+    /* exit from a handler of a signal that interrupted code of ours: nothing is waited for. In a
+     * sandbox nothing is asked of the kernel. */
+    bool quiet = hy_locks_held() || runtime_is_sandboxed();
+    if (!env_is_secure() && !quiet) {
+        classify_finish();
+        trace_finish();
+        report_at_exit();
+    }
+    if (runtime_change_state(HY_STEERING, HY_ENDED)) {
+        if (!quiet)
+            policy_leave();
+    } else {
+        (void)runtime_change_state(HY_SERVING, HY_ENDED);
+    }
+    errno = saved;
+}

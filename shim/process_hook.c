@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Calls by which a program changes its rights, its namespaces, or confines itself. In Linux these
+ * are the calling thread's; our threads are to be as the main one. The libc does not make setuid
+ * and its kin the business of one thread: it has all of them change, ours as well. */
+#include <errno.h>
+#include <linux/capability.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <threads.h>
+#include <unistd.h>
+
+#include "core/pause.h"
+#include "core/runtime.h"
+#include "sys/dl.h"
+
+#ifndef SYS_landlock_restrict_self
+#define SYS_landlock_restrict_self 446
+#endif
+
+#define NEXT(name)                                                                                 \
+    static __typeof__(&name) next;                                                                 \
+    __typeof__(&name) fn = __atomic_load_n(&next, __ATOMIC_RELAXED);                               \
+    if (HY_UNLIKELY(!fn))                                                                          \
+    __atomic_store_n(&next, fn = (__typeof__(&name))dl_next(#name), __ATOMIC_RELAXED)
+
+/* What other threads do to themselves leaves the main one and ours alone. */
+static bool pause_for_main(void)
+{
+    return control_is_main(pthread_self()) && control_pause();
+}
+
+/* --- what a call will do -------------------------------------------------------------------- */
+
+enum effect { NOTHING, RIGHTS, SANDBOX };
+
+/* A filter that is none is a question. */
+static enum effect of_prctl(long option, long arg, long more)
+{
+    switch (option) {
+    case PR_SET_SECCOMP:
+        return arg == SECCOMP_MODE_FILTER && !more ? NOTHING : SANDBOX;
+    case PR_CAP_AMBIENT:
+        return arg == PR_CAP_AMBIENT_IS_SET ? NOTHING : RIGHTS;
+    case PR_SET_KEEPCAPS:
+    case PR_SET_SECUREBITS:
+    case PR_SET_NO_NEW_PRIVS:
+    case PR_CAPBSET_DROP:
+        return RIGHTS;
+    default:
+        return NOTHING;
+    }
+}
+
+static enum effect of_seccomp(long operation, long arg)
+{
+    if (operation == SECCOMP_SET_MODE_STRICT)
+        return SANDBOX;
+    return operation == SECCOMP_SET_MODE_FILTER && arg ? SANDBOX : NOTHING;
+}
+
+static bool begin(enum effect e)
+{
+    if (e == SANDBOX)
+        runtime_sandboxed();
+    return e == RIGHTS && pause_for_main();
+}
+
+static void end(enum effect e, bool paused, long result)
+{
+    if (e == SANDBOX && result == -1)
+        runtime_sandbox_failed();
+    control_resume(paused);
+}
+
+/* --- by the libc's names ---------------------------------------------------------------------- */
+
+HY_EXPORT int unshare(int flags)
+{
+    NEXT(unshare);
+    bool paused = pause_for_main();
+    int r = fn(flags);
+    control_resume(paused);
+    return r;
+}
+
+HY_EXPORT int setns(int fd, int type)
+{
+    NEXT(setns);
+    bool paused = pause_for_main();
+    int r = fn(fd, type);
+    control_resume(paused);
+    return r;
+}
+
+HY_EXPORT int capset(cap_user_header_t header, const cap_user_data_t data);
+HY_EXPORT int capset(cap_user_header_t header, const cap_user_data_t data)
+{
+    NEXT(capset);
+    bool paused = pause_for_main();
+    int r = fn(header, data);
+    control_resume(paused);
+    return r;
+}
+
+HY_EXPORT int prctl(int option, ...)
+{
+    NEXT(prctl);
+    unsigned long a[4];
+    va_list ap;
+    va_start(ap, option);
+    for (int i = 0; i < 4; i++)
+        a[i] = va_arg(ap, unsigned long);
+    va_end(ap);
+    enum effect e = of_prctl(option, (long)a[0], (long)a[1]);
+    if (HY_LIKELY(e == NOTHING))
+        return fn(option, a[0], a[1], a[2], a[3]);
+    bool paused = begin(e);
+    int r = fn(option, a[0], a[1], a[2], a[3]);
+    end(e, paused, r);
+    return r;
+}
+
+/* --- by their numbers ------------------------------------------------------------------------- */
+
+#define RIGHTS_CALLS(X)                                                                            \
+    X(SYS_unshare)                                                                                 \
+    X(SYS_setns)                                                                                   \
+    X(SYS_capset)                                                                                  \
+    X(SYS_setuid)                                                                                  \
+    X(SYS_setgid)                                                                                  \
+    X(SYS_setreuid)                                                                                \
+    X(SYS_setregid)                                                                                \
+    X(SYS_setresuid)                                                                               \
+    X(SYS_setresgid)                                                                               \
+    X(SYS_setgroups)
+#define OTHER_CALLS(X)                                                                             \
+    X(SYS_prctl)                                                                                   \
+    X(SYS_seccomp)                                                                                 \
+    X(SYS_landlock_restrict_self)
+
+/* A bit for each: programs call futex by its number, often. */
+#define WORDS    8
+#define BIT(nr)  | ((nr) / 64 == AT ? (uint64_t)1 << (nr) % 64 : 0)
+#define ALL_BITS (uint64_t)0 RIGHTS_CALLS(BIT) OTHER_CALLS(BIT)
+extern const uint64_t hy_watched_calls[WORDS] __attribute__((visibility("hidden")));
+const uint64_t hy_watched_calls[WORDS] = {
+#define AT 0
+    ALL_BITS,
+#undef AT
+#define AT 1
+    ALL_BITS,
+#undef AT
+#define AT 2
+    ALL_BITS,
+#undef AT
+#define AT 3
+    ALL_BITS,
+#undef AT
+#define AT 4
+    ALL_BITS,
+#undef AT
+#define AT 5
+    ALL_BITS,
+#undef AT
+#define AT 6
+    ALL_BITS,
+#undef AT
+#define AT 7
+    ALL_BITS,
+#undef AT
+};
+
+static enum effect of_call(long nr, long a, long b, long c)
+{
+    switch (nr) {
+    case SYS_prctl:
+        return of_prctl(a, b, c);
+    case SYS_seccomp:
+        return of_seccomp(a, c);
+    case SYS_landlock_restrict_self:
+        return SANDBOX;
+    default:
+        return RIGHTS;
+    }
+}
+
+/* All that a call by number can have, as registers have it (and on x86-64, the last one, the
+ * stack). */
+typedef long (*by_number)(long nr, long a, long b, long c, long d, long e, long f);
+#define KEPT_FOR_ASM __attribute__((used, visibility("hidden")))
+
+KEPT_FOR_ASM long hy_call_first(long nr, long a, long b, long c, long d, long e, long f);
+KEPT_FOR_ASM by_number hy_next_call = hy_call_first;
+
+long hy_call_first(long nr, long a, long b, long c, long d, long e, long f)
+{
+    by_number fn = (by_number)dl_next("syscall");
+    __atomic_store_n(&hy_next_call, fn, __ATOMIC_RELAXED);
+    volatile long r = fn(nr, a, b, c, d, e, f); /* a jump would write to the caller's stack */
+    return r;
+}
+
+KEPT_FOR_ASM long hy_call_watched(long nr, long a, long b, long c, long d, long e, long f);
+long hy_call_watched(long nr, long a, long b, long c, long d, long e, long f)
+{
+    enum effect what = of_call(nr, a, b, c);
+    bool paused = begin(what);
+    long r = hy_next_call(nr, a, b, c, d, e, f);
+    end(what, paused, r);
+    return r;
+}
+
+/* A jump: who clones with a stack of the child's own comes back on it. */
+#if defined(__x86_64__)
+_Static_assert(WORDS * 64 == 512, "the number below");
+__asm__(".text\n"
+        ".globl syscall\n"
+        ".type syscall, @function\n"
+        "syscall:\n"
+        ".cfi_startproc\n"
+        "endbr64\n"
+        "cmp $512, %rdi\n"
+        "jae 1f\n"
+        "lea hy_watched_calls(%rip), %rax\n"
+        "bt %rdi, (%rax)\n"
+        "jc hy_call_watched\n"
+        "1: mov hy_next_call(%rip), %rax\n"
+        "jmp *%rax\n"
+        ".cfi_endproc\n"
+        ".size syscall, . - syscall\n");
+#else
+HY_EXPORT long hy_call(long nr, long a, long b, long c, long d, long e, long f) __asm__("syscall");
+long hy_call(long nr, long a, long b, long c, long d, long e, long f)
+{
+    if (HY_UNLIKELY((unsigned long)nr < 64 * WORDS && (hy_watched_calls[nr / 64] >> nr % 64 & 1)))
+        return hy_call_watched(nr, a, b, c, d, e, f);
+    return __atomic_load_n(&hy_next_call, __ATOMIC_RELAXED)(nr, a, b, c, d, e, f);
+}
+#endif
+
+/* --- the main thread's end ---------------------------------------------------------------------
+ */
+
+HY_EXPORT _Noreturn void pthread_exit(void *value)
+{
+    NEXT(pthread_exit);
+    if (control_is_main(pthread_self()))
+        control_main_leaves();
+    fn(value);
+}
+
+HY_EXPORT _Noreturn void thrd_exit(int value)
+{
+    NEXT(thrd_exit);
+    if (control_is_main(pthread_self()))
+        control_main_leaves();
+    fn(value);
+}
+
+HY_EXPORT int pthread_cancel(pthread_t thread)
+{
+    NEXT(pthread_cancel);
+    if (control_is_main(thread))
+        control_main_leaves();
+    return fn(thread);
+}

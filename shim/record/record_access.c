@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Which call site's memory is read and written, from samples of accesses.
+ *
+ * A large block, and a sampled small one, has a run that knows its site. Of the small blocks
+ * of a span nobody knows the site; samples that fall there are shared out among the sites of
+ * that size class as those that fell on their sampled blocks are: these are drawn by bytes,
+ * so each stands for as many others. A few samples more, by live bytes, keep sites of which
+ * nothing was seen yet from getting none. Sums stay what they were. */
+#include "record/record_access.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "heap/heap.h"
+#include "place/maps.h"
+#include "place/sites.h"
+#include "sys/os.h"
+#include "sys/pages/emulator_samples.h"
+
+#define PERIOD     64u /* that of the page sampler */
+#define RING_BYTES ((size_t)4 << 20)
+#define PAIRS      8192u /* sites and classes of sampled blocks; a power of two */
+#define BY_BYTES   4.0   /* samples shared out by live bytes */
+#define KINDS      ACCESS_KINDS
+
+struct pair {
+    uint32_t key; /* site << 8 | class, + 1; 0: free */
+    double lines[KINDS];
+    uint64_t live;
+};
+
+/* Lines that the samples stand for. */
+struct access_table {
+    double site[SITE_MAX][KINDS];
+    double small[SIZECLASS_COUNT][KINDS]; /* in spans */
+    double mapped[KINDS];                 /* mappings of no known site */
+    double elsewhere[KINDS];              /* anything else, and blocks of no known site */
+    double all[KINDS], samples_of[KINDS]; /* a sample of both is half of each */
+    uint64_t samples;
+    struct pair pair[PAIRS];
+};
+
+static struct access_table *t;
+static bool by_loads; /* samples of the processor, not of the emulated machine */
+
+int record_access_open(void)
+{
+    void *m;
+    int e = emulator_tap_open(PERIOD, RING_BYTES);
+
+    by_loads = e == -ENODEV && record_loads_possible();
+    if (e && !by_loads)
+        return e;
+    e = os_map_anon(sizeof(*t), &m);
+    if (e) {
+        emulator_tap_close();
+        return e;
+    }
+    t = m;
+    heap_label_runs();
+    return 0;
+}
+
+void record_access_child(void)
+{
+    t = NULL;
+    record_loads_child();
+}
+
+/* NULL: no room. */
+static struct pair *pair_of(uint16_t site, unsigned cls)
+{
+    uint32_t key = ((uint32_t)site << 8 | cls) + 1, i = key * 2654435761u >> 16;
+
+    for (unsigned n = 0; n < PAIRS; n++, i++) {
+        struct pair *p = &t->pair[i & (PAIRS - 1)];
+        if (p->key == 0)
+            p->key = key;
+        if (p->key == key)
+            return p;
+    }
+    return NULL;
+}
+
+static void take(uintptr_t address, const double lines[KINDS])
+{
+    double *to = t->elsewhere;
+    struct heap_place place;
+    enum hy_tier tier;
+    site_id site = 0;
+
+    t->samples++;
+    if (heap_owns((const void *)address)) {
+        heap_place_of((const void *)address, &place);
+        if (place.what == HEAP_IS_SMALL)
+            to = t->small[place.cls];
+        else if (place.site > 0 && place.site < SITE_MAX)
+            to = t->site[place.site];
+        if (place.what == HEAP_IS_RUN && place.site > 0 && place.cls < SIZECLASS_COUNT) {
+            struct pair *p = pair_of(place.site, place.cls);
+            for (int k = 0; p && k < KINDS; k++)
+                p->lines[k] += lines[k];
+        }
+    } else if (maps_find((const void *)address, &tier, &site)) {
+        to = site > 0 && site < SITE_MAX ? t->site[site] : t->mapped;
+    }
+    for (int k = 0; k < KINDS; k++) {
+        to[k] += lines[k];
+        t->all[k] += lines[k];
+        t->samples_of[k] += lines[k] / (lines[ACCESS_READ] + lines[ACCESS_WRITTEN]);
+    }
+}
+
+static void take_emulated(uintptr_t address, bool read, bool dirtied)
+{
+    double half = (double)emulator_tap_period() / 2;
+
+    if (!read && !dirtied)
+        return;
+    take(address, (const double[KINDS]){[ACCESS_READ] = read ? (2 - dirtied) * half : 0,
+                                        [ACCESS_WRITTEN] = dirtied ? (2 - read) * half : 0});
+}
+
+void record_access_drain(void)
+{
+    if (t && by_loads)
+        record_loads_drain(take);
+    else if (t)
+        (void)emulator_tap_drain(take_emulated);
+}
+
+void record_access_tick(void)
+{
+    if (t && by_loads)
+        record_loads_tick(take);
+}
+
+static void note_live(uint16_t site, unsigned cls, size_t size)
+{
+    struct pair *p = pair_of(site, cls);
+
+    if (p)
+        p->live += size;
+}
+
+struct class_sums {
+    double lines[KINDS], live;
+};
+
+/* Shares out what fell on small blocks, and adds up what found a site. */
+static void share_out(double (*got)[KINDS], const struct class_sums *sums, double known[KINDS])
+{
+    double by_bytes[KINDS];
+
+    for (int k = 0; k < KINDS; k++)
+        by_bytes[k] = t->all[k] > 0 ? BY_BYTES * t->all[k] / t->samples_of[k] : 0;
+    for (unsigned i = 0; i < PAIRS; i++) {
+        const struct pair *p = &t->pair[i];
+        unsigned site = (p->key - 1) >> 8, cls = (p->key - 1) & 255;
+        if (p->key == 0)
+            continue;
+        const struct class_sums *c = &sums[cls];
+        for (int k = 0; k < KINDS; k++) {
+            double live = c->live > 0 ? by_bytes[k] : 0, all = c->lines[k] + live;
+            if (all <= 0)
+                continue;
+            double share =
+                (p->lines[k] + (c->live > 0 ? live * (double)p->live / c->live : 0)) / all;
+            got[site][k] += share * t->small[cls][k];
+            known[k] += share * t->small[cls][k];
+        }
+    }
+}
+
+static void sum_classes(struct class_sums sums[SIZECLASS_COUNT])
+{
+    /* Over time: each look adds what lives then. */
+    heap_each_sampled(note_live);
+    for (unsigned i = 0; i < PAIRS; i++) {
+        const struct pair *p = &t->pair[i];
+        struct class_sums *c = &sums[(p->key - 1) & 255];
+        if (p->key == 0)
+            continue;
+        c->live += (double)p->live;
+        for (int k = 0; k < KINDS; k++)
+            c->lines[k] += p->lines[k];
+    }
+}
+
+static void find_scale(const struct profile_source *src, struct access_scale *ret)
+{
+    struct access_sums s = {.lines = {t->all[ACCESS_READ], t->all[ACCESS_WRITTEN]},
+                            .counted = {(double)src->reads, (double)src->writes}};
+
+    if (by_loads)
+        record_loads_sums(&s);
+    else
+        s.lost = (double)emulator_tap_lost() / (double)t->samples;
+    access_scale_make(&s, ret);
+}
+
+/* Of all lines. */
+static double percent(const struct access_scale *scale, const double part[KINDS])
+{
+    double write = scale->fetched + scale->written;
+    double all = t->all[ACCESS_READ] * scale->read + t->all[ACCESS_WRITTEN] * write;
+
+    return all > 0 ? 100 * (part[ACCESS_READ] * scale->read + part[ACCESS_WRITTEN] * write) / all
+                   : 0;
+}
+
+uint64_t record_access_describe(bool scaled, char *buf, size_t cap)
+{
+    buf[0] = '\0';
+    if (t && by_loads)
+        record_loads_describe(scaled, buf, cap);
+    else if (t)
+        (void)snprintf(buf, cap, "the emulated machine");
+    return t ? t->samples : 0;
+}
+
+void record_access_get(struct profile_site *sites, unsigned n, struct profile_source *ret)
+{
+    static double got[SITE_MAX][KINDS];
+    struct class_sums sums[SIZECLASS_COUNT] = {0};
+    struct access_scale scale;
+    double known[KINDS] = {0};
+
+    if (!t || t->samples == 0)
+        return;
+    sum_classes(sums);
+    find_scale(ret, &scale);
+    memcpy(got, t->site, sizeof(got));
+    for (unsigned s = 0; s < SITE_MAX; s++)
+        for (int k = 0; k < KINDS; k++)
+            known[k] += got[s][k];
+    share_out(got, sums, known);
+    ret->samples = t->samples;
+    ret->known = HY_MIN(percent(&scale, known), 100.0);
+    ret->mapped = percent(&scale, t->mapped);
+    ret->period = emulator_tap_period();
+    if (by_loads) /* it changes with the rate: what a sample stands for, on average */
+        ret->period =
+            (uint64_t)((t->all[ACCESS_READ] * scale.read + t->all[ACCESS_WRITTEN] * scale.written) /
+                           (double)t->samples +
+                       0.5);
+    (void)record_access_describe(scale.counted, ret->accesses, sizeof(ret->accesses));
+    for (unsigned s = 0; s < n && s + 1 < SITE_MAX; s++) {
+        double read = got[s + 1][ACCESS_READ], written = got[s + 1][ACCESS_WRITTEN];
+        sites[s].reads = (uint64_t)(read * scale.read + written * scale.fetched + 0.5);
+        sites[s].writes = (uint64_t)(written * scale.written + 0.5);
+    }
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "report/observe.h"
+
+#include <string.h>
+
+void observe(struct observed *ret)
+{
+    policy_get(&ret->policy);
+    classify_get(&ret->classify);
+    threadcap_get(&ret->threads);
+    migrate_get(&ret->migrate);
+}
+
+static uint32_t milli(double v)
+{
+    return v > 0 && v < 1e6 ? (uint32_t)(v * 1000 + 0.5) : 0;
+}
+
+void observe_tell(void)
+{
+    static struct observed o; /* the control thread's */
+    const struct classification *c = &o.classify.found;
+
+    observe(&o);
+    bool sure = !c->weak && c->cls == o.policy.cls; /* not of a class that somebody named */
+    const struct registry_told told = {
+        .cap = o.threads.cap,
+        .confidence = sure ? milli(c->confidence) : 0,
+        .slowdown = c->weak ? 0 : milli(c->slowdown),
+        .placed_slowdown = milli(o.classify.tally.last_placed),
+        .promoted_bytes = o.migrate.up_bytes,
+        .demoted_bytes = o.migrate.down_bytes,
+        .written_bytes = o.migrate.last.written_pages * HY_PAGE,
+        .tracked_bytes = (o.migrate.last.on[HY_DRAM] + o.migrate.last.on[HY_PM]) * HY_PAGE,
+    };
+    policy_tell(&told);
+}

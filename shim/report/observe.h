@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * What this process knows of itself at a moment, from all parts of the runtime: for the
+ * registry, the trace and the report. */
+#ifndef HYBRID_REPORT_OBSERVE_H
+#define HYBRID_REPORT_OBSERVE_H
+
+#include "classifier.h"
+#include "core/internal.h"
+#include "migrator.h"
+#include "threads/confine.h"
+
+struct observed {
+    struct policy_view policy;
+    struct classify_view classify;
+    struct threadcap_view threads;
+    struct migrate_view migrate;
+};
+
+/* Takes locks of the parts, one after the other: not from malloc. */
+void observe(struct observed *ret);
+/* Tell the other participants of the registry, with the next tick of the policy. */
+void observe_tell(void);
+
+#endif

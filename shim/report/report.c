@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * HYBRID_STATS: what lay where, at the end of the program. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/guard.h"
+#include "heap/heap.h"
+#include "heap/supply.h"
+#include "place/maps.h"
+#include "report/report_parts.h"
+#include "sys/log.h"
+#include "sys/os.h"
+
+static void collect_tier(enum hy_tier t, struct tier_report *r, const struct policy_view *v)
+{
+    struct heap_stats h;
+    unsigned ranges;
+    uint64_t charged;
+    heap_get_stats(t, &h);
+    maps_totals(t, &ranges, &r->mapped, &charged);
+    r->charged = v->used[t];
+    r->peak = v->peak[t];
+    r->limit = v->limit[t];
+    r->resident = supply_resident_bytes(t) + charged;
+    r->heap_live = h.live_bytes;
+    r->heap_free = h.dirty_bytes;
+    r->large_blocks = h.large_blocks;
+    r->mappings = ranges;
+    r->turned_away = v->refused[t];
+}
+
+static void collect(struct report *r)
+{
+    memset(r, 0, sizeof(*r));
+    r->state = runtime_state();
+    if (os_program_path(r->exe, sizeof(r->exe)))
+        r->exe[0] = '\0';
+    r->rss = os_rss_bytes();
+    threadcap_get(&r->now.threads);
+    threadsearch_get(&r->search);
+    planned_get(&r->plan);
+    classify_get(&r->now.classify);
+    record_get(&r->record);
+    if (r->state != HY_STEERING)
+        return;
+    maps_measure(SIZE_MAX);
+    observe(&r->now);
+    for (int t = 0; t < HY_TIERS; t++)
+        collect_tier((enum hy_tier)t, &r->tier[t], &r->now.policy);
+    r->rss = os_rss_bytes(); /* at the same moment */
+    r->file_private = supply_private_bytes(HY_PM);
+}
+
+const char *report_policy_name(char *buf, size_t cap)
+{
+    options_format(&hy_config.set, OPT_POLICY, buf, cap);
+    return buf;
+}
+
+const char *report_why_not(const struct report *r)
+{
+    if (r->state == HY_SERVING)
+        return "the process stayed smaller than HYBRID_START";
+    return hy_machine.why;
+}
+
+unsigned report_top_sites(site_id *ids, unsigned max)
+{
+    struct site_info a, b;
+    unsigned n = 0, total = sites_count();
+    for (unsigned id = 1; id < total; id++) {
+        if (!sites_get((site_id)id, &a))
+            continue;
+        unsigned at = n;
+        while (at > 0 && sites_get(ids[at - 1], &b) && b.bytes < a.bytes)
+            at--;
+        if (at == max)
+            continue;
+        unsigned keep = HY_MIN(n, max - 1);
+        memmove(ids + at + 1, ids + at, (keep - HY_MIN(at, keep)) * sizeof(*ids));
+        ids[at] = (site_id)id;
+        n = keep + 1;
+    }
+    return n;
+}
+
+void report_expand_name(const char *spec, char *path, size_t cap)
+{
+    size_t n = 0;
+    for (; *spec && n + 24 < cap; spec++) {
+        if (spec[0] == '%' && spec[1] == 'p') {
+            n += (size_t)snprintf(path + n, cap - n, "%d", os_pid());
+            spec++;
+        } else {
+            path[n++] = *spec;
+        }
+    }
+    path[n] = '\0';
+}
+
+void report_at_exit(void)
+{
+    static struct report r;
+    const char *spec = hy_config.set.stats;
+    char path[HY_PATH_MAX + 32];
+    struct textbuf o = {.cap = REPORT_BYTES};
+    void *m;
+
+    if (!spec[0] || strcmp(spec, "0") == 0 || os_map_anon(REPORT_BYTES, &m))
+        return;
+    o.buf = m;
+    hy_guard_enter();
+    collect(&r);
+    if (strcmp(spec, "1") == 0) {
+        report_text(&r, &o);
+        log_text(o.buf, o.len);
+    } else {
+        report_json(&r, &o);
+        report_expand_name(spec, path, sizeof(path));
+        int e = os_write_file_atomic(path, o.buf, o.len);
+        if (e)
+            log_warn("HYBRID_STATS=%s cannot be written (%s)", path, os_output_problem(e));
+    }
+    hy_guard_leave();
+    os_unmap(m, REPORT_BYTES);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Build-ids, and whether a profile is about the program at hand. */
+#include "settings/rules/profile.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+int build_id_parse(const char *text, uint8_t *id, unsigned *ret_len)
+{
+    size_t len = strlen(text);
+
+    if (len < 2 || len > 2 * BUILD_ID_MAX || len % 2 != 0)
+        return -EINVAL;
+    for (size_t i = 0; i < len; i++)
+        if (text_hex_digit(text[i]) < 0)
+            return -EINVAL;
+    memset(id, 0, BUILD_ID_MAX);
+    for (size_t i = 0; i < len; i++)
+        id[i / 2] = (uint8_t)(id[i / 2] << 4 | text_hex_digit(text[i]));
+    *ret_len = (unsigned)(len / 2);
+    return 0;
+}
+
+void build_id_format(const uint8_t *id, unsigned len, char *buf, size_t cap)
+{
+    size_t out = 0;
+
+    if (cap == 0)
+        return;
+    for (unsigned i = 0; i < HY_MIN(len, BUILD_ID_MAX) && out + 3 <= cap; i++)
+        out += (size_t)snprintf(buf + out, cap - out, "%02x", id[i]);
+    buf[out] = '\0';
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+enum profile_fit profile_matches(const struct profile *p, const struct profile_subject *who)
+{
+    const char *path = who->exe_path ?: "", *args = who->args ?: "";
+    bool named = p->exe[0] || p->path[0] || p->args[0];
+
+    if ((p->exe[0] && strcmp(p->exe, base_name(path)) != 0) ||
+        (p->path[0] && !text_glob(p->path, path)) || (p->args[0] && !text_glob(p->args, args)))
+        return PROFILE_OTHER_PROGRAM;
+    if (p->build_id_len == 0 || (who->build_id_len == p->build_id_len &&
+                                 memcmp(who->build_id, p->build_id, p->build_id_len) == 0))
+        return PROFILE_FITS;
+    return named ? PROFILE_OTHER_BUILD : PROFILE_OTHER_PROGRAM;
+}
+
+/* The value of "KEY = PATH" for a line of [modules]; false for any other line. */
+static bool module_line(const char *line, size_t len, struct profile_module *ret)
+{
+    const char *eq = memchr(line, '=', len), *end = line + len;
+    char hex[2 * BUILD_ID_MAX + 1];
+    size_t n;
+    unsigned id_len;
+
+    if (!eq)
+        return false;
+    for (n = (size_t)(eq - line); n > 0 && line[n - 1] == ' '; n--)
+        ;
+    for (eq++; eq < end && *eq == ' '; eq++)
+        ;
+    if (n >= sizeof(hex) || eq == end || (size_t)(end - eq) >= sizeof(ret->path) ||
+        text_has_control(eq, (size_t)(end - eq)))
+        return false;
+    memcpy(hex, line, n);
+    hex[n] = '\0';
+    if (build_id_parse(hex, ret->id, &id_len) < 0)
+        return false;
+    memcpy(ret->path, eq, (size_t)(end - eq));
+    ret->path[end - eq] = '\0';
+    return true;
+}
+
+unsigned profile_modules(const char *text, size_t len, struct profile_module *ret, unsigned cap)
+{
+    const char *end = text + len;
+    bool inside = false;
+    unsigned n = 0;
+
+    while (text < end && n < cap) {
+        const char *stop = memchr(text, '\n', (size_t)(end - text)) ?: end;
+        const char *line = text, *last = stop;
+
+        text = stop + (stop < end);
+        while (line < last && (*line == ' ' || *line == '\t'))
+            line++;
+        while (last > line && (last[-1] == ' ' || last[-1] == '\t' || last[-1] == '\r'))
+            last--;
+        if (line < last && *line == '[')
+            inside = (size_t)(last - line) >= 9 && memcmp(line, "[modules]", 9) == 0;
+        else if (inside && module_line(line, (size_t)(last - line), &ret[n]))
+            n++;
+    }
+    return n;
+}

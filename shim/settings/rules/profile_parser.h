@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Between profile.c, which takes a file apart, and profile_keys.c, which takes the values. */
+#ifndef HYBRID_SETTINGS_RULES_PROFILE_PARSER_H
+#define HYBRID_SETTINGS_RULES_PROFILE_PARSER_H
+
+#include "settings/rules/profile.h"
+
+#define PROFILE_BUCKETS (2 * PROFILE_MAX_SITES) /* power of two, never more than half full */
+
+enum section {
+    SEC_NONE,
+    SEC_SKIP,
+    SEC_APP,
+    SEC_OPTIONS,
+    SEC_SITE,
+    SEC_THREADS,
+    SEC_MACHINE,
+    SEC_RECORDED,
+    SEC_PHASES,
+    SEC_MODULES,
+};
+
+struct parser {
+    struct profile *p;
+    const char *name;
+    hy_diag_fn diag;
+    void *ctx;
+    const char *at, *end;
+    unsigned line;
+    bool key_pending; /* a line went to inih that must come back as a key */
+    unsigned problems;
+    bool known_section; /* seen; until then nothing has been written to *p */
+    enum section section;
+    uint64_t seen; /* keys of this section, by their index */
+    struct profile_site *site;
+    unsigned sites_refused;
+    uint16_t bucket[PROFILE_BUCKETS]; /* site index + 1 by hash of its name */
+};
+
+/* Enough has been told: only count. Asked before a message is put together, as
+ * a hostile file has a million of them. */
+bool profile_hushed(struct parser *ps);
+void profile_tell(struct parser *ps, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void profile_tell_value(struct parser *ps, const char *key, const char *value,
+                        const char *expected);
+/* `near`: the word that was probably meant, or empty. */
+void profile_tell_unknown(struct parser *ps, const char *what, const char *name, size_t len,
+                          const char *near, size_t near_len);
+void profile_tell_not_in_list(struct parser *ps, const char *what, const char *name, size_t len,
+                              const char *list);
+
+/* A key of the present section. */
+void profile_key(struct parser *ps, const char *name, const char *value);
+
+#endif

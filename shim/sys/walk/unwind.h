@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Return addresses of the calling thread's stack, by the modules' unwind tables
+ * (.eh_frame, DWARF 5 section 6.4). Made for malloc: no lock, no allocation, no
+ * system call, no file, a fixed table for all threads. Stops early, and says
+ * nothing wrong, at frames without tables (JIT code, hand-written assembly),
+ * signal frames and unusual layouts. x86-64; elsewhere it finds nothing. */
+#ifndef HYBRID_SYS_WALK_UNWIND_H
+#define HYBRID_SYS_WALK_UNWIND_H
+
+#include "base/types.h"
+
+/* Up to n return addresses, the innermost first, beginning with the first that
+ * is outside [skip_from, skip_to); number of them. */
+unsigned unwind_stack(uintptr_t *addr, unsigned n, uintptr_t skip_from, uintptr_t skip_to);
+
+#endif
