@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * See classify.h. Counters are opened when a class is needed and nobody has said it: not
+ * See classifier.h. Counters are opened when a class is needed and nobody has said it: not
  * for a passive process, nor where the user or the profile names the class, unless the
  * counts shall be recorded. */
 #include "classifier.h"
@@ -10,17 +10,13 @@
 
 #include "base/guard.h"
 #include "classify/figures.h"
-#include "core/internal.h"
-#include "migrator.h"
-#include "pages/sampler_rings.h"
-#include "record/record.h"
-#include "report/observe.h"
-#include "report/trace.h"
+#include "core/control.h"
+#include "core/state.h"
+#include "settings/settings.h"
 #include "sys/emulator.h"
 #include "sys/log.h"
 #include "sys/os.h"
 #include "sys/usage.h"
-#include "threads/search.h"
 
 /* A class that is less sure than this moves no memory. */
 #define SURE 0.3
@@ -38,6 +34,8 @@ static struct {
     uint64_t windows;
 } cl;
 
+static const struct classify_users *users;
+
 /* For classify_get, which the thread at exit calls. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -51,18 +49,11 @@ static bool needed(void)
 {
     bool asked = settings_class() == HY_CLASS_UNKNOWN && hy_config.set.policy == HY_POLICY_AUTO;
 
-    return record_wanted() ||
-           ((asked || threadsearch_possible() || migrate_wants_counters() || trace_wanted()) &&
-            strcmp(hy_config.set.counters, "off") != 0);
+    return users->want_all() ||
+           ((asked || users->want_counts()) && strcmp(hy_config.set.counters, "off") != 0);
 }
 
 /* For recorded accesses, or for pages that are read. */
-static bool loads_are_sampled(void)
-{
-    return !emulator_open() && (record_wants_sites() || migrate_wants_counters()) &&
-           load_rings_take_counter();
-}
-
 static void begin(void)
 {
     const struct hy_settings *s = &hy_config.set;
@@ -73,15 +64,20 @@ static void begin(void)
         return;
     cl.figures = *figures_here();
     classifier_init(&cl.classifier, &rules);
-    counters_spare(loads_are_sampled());
+    counters_spare(users->take_a_counter());
     if (counters_open(s->counters, tell, NULL) < 0)
         return;
     counters_describe(&cl.counters);
     log_info("counters: %s%s%s%s; figures of %s", cl.counters.what, cl.counters.why[0] ? " (" : "",
              cl.counters.why, cl.counters.why[0] ? ")" : "", cl.figures.name);
-    record_begin(cl.counters.what, &cl.figures, &rules);
+    users->opened(cl.counters.what, &cl.figures, &rules);
     cl.last_ns = os_now_ns();
     cl.state = CLASSIFY_ON;
+}
+
+void classify_begin(const struct classify_users *u)
+{
+    users = u;
 }
 
 uint64_t classify_period_ns(void)
@@ -91,7 +87,7 @@ uint64_t classify_period_ns(void)
     if (cl.state == CLASSIFY_OFF)
         return UINT64_MAX;
     /* Hints come slowly and mean little. */
-    if (cl.state == CLASSIFY_ON && cl.counters.source == COUNTERS_KERNEL && !record_wanted())
+    if (cl.state == CLASSIFY_ON && cl.counters.source == COUNTERS_KERNEL && !users->want_all())
         return HY_MAX(period, hy_config.set.interval);
     return period;
 }
@@ -107,16 +103,13 @@ static void publish(enum hy_class before)
         c->cls == cl.published)
         return;
     cl.published = c->cls;
-    policy_set_class(c->cls);
-    /* What is allocated from here on, and what others are told, must not wait for a tick. */
-    observe_tell();
-    policy_tick();
+    users->decided(c->cls);
 }
 
 static void one_window(void)
 {
     enum hy_class before = cl.classifier.now.cls;
-    struct policy_view v;
+    uint64_t used[HY_TIERS];
     struct window w;
 
     if (counters_window(&w) < 0) {
@@ -124,11 +117,11 @@ static void one_window(void)
         cl.state = CLASSIFY_OFF;
         return;
     }
-    policy_get(&v);
+    users->memory(used);
     if (cl.counters.source != COUNTERS_REPLAY) {
         window_set(&w, WINDOW_threads, runtime_program_threads());
-        window_set(&w, WINDOW_dram_bytes, v.used[HY_DRAM]);
-        window_set(&w, WINDOW_pm_bytes, v.used[HY_PM]);
+        window_set(&w, WINDOW_dram_bytes, used[HY_DRAM]);
+        window_set(&w, WINDOW_pm_bytes, used[HY_PM]);
     }
     pthread_mutex_lock(&lock);
     classifier_feed(&cl.classifier, &cl.figures, &w);
@@ -137,9 +130,8 @@ static void one_window(void)
     cl.windows++;
     counters_describe(&cl.counters);
     pthread_mutex_unlock(&lock);
-    record_window(&w, &cl.classifier.now);
     publish(before);
-    threadsearch_window(&w, &cl.classifier.now, &cl.figures);
+    users->window(&w, &cl.classifier.now, &cl.figures);
 }
 
 /* What counts from now on is another thread's to open. */
@@ -174,7 +166,7 @@ void classify_tick(void)
      * a tenth less will do. */
     if (cl.state == CLASSIFY_NOT_YET) {
         begin();
-        record_counts_open();
+        users->tried();
     } else if (emulator_open() || now - cl.last_ns >= classify_period_ns() / 10 * 9) {
         cl.last_ns = now;
         one_window();
@@ -193,7 +185,6 @@ void classify_get(struct classify_view *ret)
     ret->tally = cl.tally;
     memcpy(ret->machine, cl.figures.name, sizeof(ret->machine));
     ret->cost_ns = cl.cost_ns;
-    ret->recorded = record_windows();
     pthread_mutex_unlock(&lock);
 }
 
@@ -209,16 +200,10 @@ bool classify_window(struct window *ret, uint64_t *ret_number)
     return any;
 }
 
-void classify_finish(void)
-{
-    record_finish();
-}
-
 /* The child has no thread that counts; if it gets one, it begins anew. */
 void classify_child(void)
 {
     counters_after_fork_child();
-    record_child();
     memset(&cl, 0, sizeof(cl));
     cl.state = CLASSIFY_OFF;
     (void)pthread_mutex_init(&lock, NULL);

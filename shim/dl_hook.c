@@ -10,7 +10,7 @@
 #include <dlfcn.h>
 #include <stdint.h>
 
-#include "core/runtime.h"
+#include "core/state.h"
 #include "sys/dl.h"
 
 /* Returned in two registers. */

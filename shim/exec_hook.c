@@ -8,7 +8,7 @@
 
 #include "sys/cpu.h"
 #include "sys/env.h"
-#include "threads/confine.h"
+#include "threadcap.h"
 
 /* Back only if there was an error: else nobody is here any more. A child of vfork has a
  * mask of its own, so the parent's stays. */

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "core/runtime.h"
+#include "core/state.h"
 #include "heap/heap.h"
 
 #define PAGE ((size_t)4096)

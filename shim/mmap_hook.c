@@ -7,7 +7,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 
-#include "core/runtime.h"
+#include "process/process.h"
 
 HY_EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 {

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "core/pause.h"
-#include "core/runtime.h"
 #include "sys/dl.h"
 
 #ifndef SYS_landlock_restrict_self

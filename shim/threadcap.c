@@ -7,9 +7,29 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
-#include "core/runtime.h"
+#include "core/state.h"
+#include "process/process.h"
 #include "sys/cpu.h"
-#include "threads/confine.h"
+#include "threadcap.h"
+
+/* A question may come before our constructor (OpenMP). */
+static void prepare(void)
+{
+    if (HY_UNLIKELY(runtime_state() == HY_BOOT))
+        runtime_prepare();
+}
+
+static void before_question(void)
+{
+    prepare();
+    threadcap_before_question();
+}
+
+static void before_set(void)
+{
+    prepare();
+    threadcap_before_set();
+}
 
 HY_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
                              void *arg)
@@ -23,7 +43,7 @@ HY_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void
 
 HY_EXPORT int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
 {
-    threadcap_before_question();
+    before_question();
     int r = next_cpu()->get(pid, size, set);
     if (r == 0)
         threadcap_answer(pid, set, size);
@@ -32,7 +52,7 @@ HY_EXPORT int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
 
 HY_EXPORT int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *set)
 {
-    threadcap_before_question();
+    before_question();
     int r = next_cpu()->thread_get(thread, size, set);
     if (r == 0 && threadcap_active())
         threadcap_answer(cpu_tid(thread), set, size);
@@ -41,7 +61,7 @@ HY_EXPORT int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *s
 
 HY_EXPORT int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set)
 {
-    threadcap_before_set();
+    before_set();
     int r = next_cpu()->set(pid, size, set);
     if (r == 0)
         threadcap_was_set(pid);
@@ -50,7 +70,7 @@ HY_EXPORT int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set)
 
 HY_EXPORT int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set)
 {
-    threadcap_before_set();
+    before_set();
     int r = next_cpu()->thread_set(thread, size, set);
     if (r == 0)
         threadcap_was_set(cpu_tid(thread));
@@ -61,13 +81,13 @@ HY_EXPORT long sysconf(int name)
 {
     if (HY_LIKELY(name != _SC_NPROCESSORS_ONLN))
         return next_cpu()->sysconf(name);
-    threadcap_before_question();
+    before_question();
     return threadcap_online(next_cpu()->sysconf(name));
 }
 
 HY_EXPORT int get_nprocs(void)
 {
-    threadcap_before_question();
+    before_question();
     return (int)threadcap_online(next_cpu()->nprocs());
 }
 
@@ -80,7 +100,7 @@ int omp_get_max_threads(void);
 static int ask_openmp(int (**fn)(void), const char *name)
 {
     int (*f)(void) = __atomic_load_n(fn, __ATOMIC_RELAXED);
-    threadcap_before_question();
+    before_question();
     if (!f) {
         f = (int (*)(void))next_optional(name);
         __atomic_store_n(fn, f, __ATOMIC_RELAXED);

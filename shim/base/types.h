@@ -39,6 +39,9 @@ enum hy_class {
     HY_CLASS_MAX
 };
 
+/* How the PM tier is had (HYBRID_PM). */
+enum hy_pm_kind { HY_PM_AUTO, HY_PM_NONE, HY_PM_NODE, HY_PM_FILE, HY_PM_EMULATED };
+
 static inline const char *hy_tier_name(enum hy_tier t)
 {
     return t == HY_DRAM ? "dram" : "pm";

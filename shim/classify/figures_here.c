@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "classify/figures.h"
-#include "core/internal.h"
+#include "core/state.h"
+#include "settings/settings.h"
 #include "sys/log.h"
 
 static struct figures_found found;

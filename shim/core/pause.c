@@ -6,7 +6,8 @@
 #include <pthread.h>
 
 #include "base/guard.h"
-#include "core/internal.h"
+#include "core/control.h"
+#include "core/state.h"
 #include "sys/emulator.h"
 #include "sys/lock.h"
 #include "sys/os.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * The program confines itself. What a filter allows cannot be read, and it may kill. */
-#include "core/internal.h"
 #include "core/pause.h"
 #include "sys/log.h"
 

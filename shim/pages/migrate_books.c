@@ -6,11 +6,11 @@
 
 #include <pthread.h>
 
-#include "core/internal.h"
 #include "heap/supply.h"
 #include "migrator.h"
 #include "pages/sampler.h"
 #include "place/maps.h"
+#include "place/policy.h"
 #include "sys/emulator.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "pages/migrate_carry.h"
 
-#include "core/internal.h"
 #include "pages/migrate_books.h"
+#include "place/policy.h"
 #include "sys/emulator.h"
 #include "sys/os.h"
 

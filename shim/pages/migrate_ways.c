@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "pages/migrate_ways.h"
 
-#include "core/internal.h"
+#include "core/state.h"
 #include "pages/sampler.h"
+#include "settings/settings.h"
 #include "sys/emulator.h"
 #include "sys/os.h"
 #include "sys/usage.h"

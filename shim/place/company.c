@@ -8,8 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/control.h"
 #include "core/pause.h"
 #include "heap/heap.h"
+#include "place/policy.h"
+#include "place/registry.h"
+#include "settings/rules/options.h"
+#include "settings/settings.h"
 #include "sys/lock.h"
 #include "sys/log.h"
 #include "sys/os.h"

@@ -3,8 +3,9 @@
 #ifndef HYBRID_PLACE_COMPANY_H
 #define HYBRID_PLACE_COMPANY_H
 
-#include "core/internal.h"
+#include "place/registry.h"
 #include "place/rules/placement.h"
+#include "settings/rules/options.h"
 
 #define ALONE (UINT64_MAX / 2) /* claimed: without a registry, nobody need be asked */
 

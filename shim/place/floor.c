@@ -2,6 +2,7 @@
 #include "place/floor.h"
 
 #include "heap/heap.h"
+#include "settings/rules/options.h"
 #include "sys/emulator.h"
 
 /* With less than this part of it free, DRAM is short; with twice as much it is no longer. */

@@ -7,10 +7,10 @@
  *
  * A smaller limit (HYBRID_DRAM, HYBRID_DRAM_SHARED) is kept by charging before use (policy.c),
  * since the kernel does not know of it. */
+#include "core/state.h"
+#include "settings/rules/options.h"
 #ifndef HYBRID_PLACE_FLOOR_H
 #define HYBRID_PLACE_FLOOR_H
-
-#include "core/internal.h"
 
 /* Once, when the machine is known. `limit` and `shared`: DRAM for this process, and for all. */
 void floor_init(const struct hy_settings *s, const struct runtime_machine *m, uint64_t limit,

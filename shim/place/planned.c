@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "classify/figures.h"
-#include "core/internal.h"
 #include "place/floor.h"
+#include "place/policy.h"
 #include "place/rules/site_quota.h"
+#include "settings/settings.h"
 #include "sys/log.h"
 #include "sys/os.h"
 

@@ -4,10 +4,13 @@
  * limit and, through the registry, below the budget that all share. */
 #include <string.h>
 
-#include "core/internal.h"
+#include "core/control.h"
+#include "core/state.h"
 #include "heap/heap.h"
 #include "place/company.h"
 #include "place/floor.h"
+#include "place/policy.h"
+#include "settings/settings.h"
 #include "sys/log.h"
 #include "sys/os.h"
 

@@ -72,7 +72,5 @@ void sites_format_frame(const struct hy_frame *f, char *buf, size_t cap);
 /* Locks around fork; the child keeps the table. */
 void sites_prefork(void);
 void sites_postfork(void);
-/* Build-id of the main program; 0 when it has none. */
-unsigned sites_exe_build_id(uint8_t id[BUILD_ID_MAX]);
 
 #endif

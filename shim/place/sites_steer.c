@@ -238,21 +238,3 @@ void sites_format_frame(const struct hy_frame *f, char *buf, size_t cap)
         build_id_format(f->build_id, 8, name, sizeof(name));
     snprintf(buf, cap, "%s!0x%llx", name, (unsigned long long)f->offset);
 }
-
-static void first_object(const struct dl_object *o, void *ctx)
-{
-    uintptr_t *start = ctx;
-    if (*start == 0) /* the main program comes first */
-        *start = o->start;
-}
-
-unsigned sites_exe_build_id(uint8_t id[BUILD_ID_MAX])
-{
-    uintptr_t start = 0;
-    struct module m;
-    dl_each_object(first_object, &start);
-    if (start == 0 || module_find(start, &m) != 0 || m.build_id_len == 0)
-        return 0;
-    memcpy(id, m.id, BUILD_ID_MAX);
-    return m.build_id_len;
-}

@@ -6,10 +6,12 @@
 #include <string.h>
 
 #include "base/guard.h"
-#include "core/internal.h"
+#include "core/control.h"
 #include "heap/heap.h"
 #include "place/planned.h"
 #include "place/sites.h"
+#include "place/steer.h"
+#include "settings/settings.h"
 #include "sys/lock.h"
 
 /* Requests of at least this are unwound; SIZE_MAX while sites are off. */

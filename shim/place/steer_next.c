@@ -6,8 +6,11 @@
 #include <string.h>
 
 #include "base/guard.h"
-#include "core/internal.h"
+#include "core/control.h"
+#include "core/state.h"
 #include "heap/heap.h"
+#include "place/policy.h"
+#include "place/steer.h"
 #include "sys/lock.h"
 #include "sys/os.h"
 

@@ -9,23 +9,28 @@
 
 #include "base/guard.h"
 #include "classifier.h"
-#include "core/internal.h"
+#include "core/control.h"
 #include "core/pause.h"
 #include "core/purse.h"
+#include "core/state.h"
 #include "heap/heap.h"
 #include "heap/supply.h"
 #include "migrator.h"
 #include "place/floor.h"
 #include "place/maps.h"
 #include "place/planned.h"
+#include "place/policy.h"
+#include "place/steer.h"
+#include "process/process.h"
 #include "record/record.h"
 #include "report/observe.h"
 #include "report/trace.h"
+#include "settings/settings.h"
 #include "sys/emulator.h"
 #include "sys/lock.h"
 #include "sys/log.h"
 #include "sys/os.h"
-#include "threads/confine.h"
+#include "threadcap.h"
 
 #define HOUSE_NS      1000000000ull /* between two housekeepings, at least */
 #define LOOK_NS       200000000ull /* between two looks whether the program's last thread has gone */
@@ -42,8 +47,9 @@
 #define GRACE_NS      2000000ull
 #define POKE_EVERY    16 /* slow allocations between two looks at the clock */
 #define JOIN_LOOK_NS  50000ull
-#define JOIN_NS       3000000000ull /* a registry that is full, or being decided, takes a second or two \
-                                     */
+#define JOIN_NS                                                                                    \
+    3000000000ull /* a registry that is full, or being decided, takes a second or two              \
+                   */
 #define AWAIT_NS   100000000ull /* for PM, when memkind is there */
 #define LOAD_NS    500000000ull /* and when it must be loaded, once */
 #define REFUSED_NS 20000000ull  /* PM that was not to be had is not asked for again for so long */
@@ -374,6 +380,7 @@ static void *control_main(void *unused)
     if (thread_since_ns == 0)
         thread_since_ns = clock_ns();
     purse_begin();
+    windows_begin();
     if (runtime_state() == HY_SERVING && !pause_wanted())
         engage_now();
     heap_all_resident(os_locks_future());
@@ -425,7 +432,8 @@ bool control_joins(void)
     (void)start_once();
     if (!control_running())
         return false;
-    for (uint64_t end = os_now_ns() + JOIN_NS; !__atomic_load_n(&joined, __ATOMIC_ACQUIRE) && os_now_ns() < end;)
+    for (uint64_t end = os_now_ns() + JOIN_NS;
+         !__atomic_load_n(&joined, __ATOMIC_ACQUIRE) && os_now_ns() < end;)
         os_sleep_ns(JOIN_LOOK_NS);
     return true;
 }

@@ -6,7 +6,6 @@
 
 #include "base/guard.h"
 #include "classifier.h"
-#include "core/internal.h"
 #include "core/pause.h"
 #include "heap/heap.h"
 #include "heap/supply.h"
@@ -14,12 +13,15 @@
 #include "pages/migrate_books.h"
 #include "place/maps.h"
 #include "place/planned.h"
+#include "place/policy.h"
+#include "record/record.h"
 #include "place/sites.h"
+#include "process/process.h"
 #include "report/trace.h"
 #include "sys/lock.h"
 #include "sys/log.h"
 #include "sys/os.h"
-#include "threads/confine.h"
+#include "threadcap.h"
 
 #define GATE_TRIES 200
 #define GATE_NS    1000000ull
@@ -120,6 +122,7 @@ static void child_begins(void)
     threadcap_child();
     planned_child();
     classify_child();
+    record_child();
     trace_child();
     log_drop_stderr();
 }

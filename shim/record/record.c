@@ -13,10 +13,13 @@
 #include "classify/rules/recording.h"
 #include "classify/rules/run_facts.h"
 #include "config.h"
-#include "core/internal.h"
+#include "core/control.h"
+#include "core/state.h"
+#include "place/policy.h"
 #include "place/sites.h"
 #include "record/record_access.h"
 #include "record/rules/profile_write.h"
+#include "settings/settings.h"
 #include "sys/log.h"
 #include "sys/os.h"
 #include "sys/walk/modules.h"
@@ -82,7 +85,7 @@ static void find_path(void)
 
     if (rec.path[0])
         return;
-    report_expand_name(strcmp(spec, "1") == 0 ? "hybrid-%p.rec" : spec, name, sizeof(name));
+    os_output_name(strcmp(spec, "1") == 0 ? "hybrid-%p.rec" : spec, name, sizeof(name));
     if (os_absolute_path(name, rec.path, sizeof(rec.path)) < 0)
         (void)snprintf(rec.path, sizeof(rec.path), "%s", name);
     tell(os_may_write_file(rec.path)); /* now, rather than after a long run */
@@ -196,7 +199,7 @@ static void describe_program(struct profile *p)
         slash = strrchr(exe, '/');
         (void)snprintf(p->exe, sizeof(p->exe), "%.255s", slash ? slash + 1 : exe);
     }
-    p->build_id_len = (uint8_t)sites_exe_build_id(p->build_id);
+    p->build_id_len = (uint8_t)module_exe_build_id(p->build_id);
 }
 
 static void describe_run(struct profile *p)

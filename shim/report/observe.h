@@ -5,9 +5,9 @@
 #define HYBRID_REPORT_OBSERVE_H
 
 #include "classifier.h"
-#include "core/internal.h"
 #include "migrator.h"
-#include "threads/confine.h"
+#include "place/policy.h"
+#include "threadcap.h"
 
 struct observed {
     struct policy_view policy;

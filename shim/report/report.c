@@ -7,7 +7,9 @@
 #include "heap/heap.h"
 #include "heap/supply.h"
 #include "place/maps.h"
+#include "report/report.h"
 #include "report/report_parts.h"
+#include "settings/settings.h"
 #include "sys/log.h"
 #include "sys/os.h"
 
@@ -84,20 +86,6 @@ unsigned report_top_sites(site_id *ids, unsigned max)
     return n;
 }
 
-void report_expand_name(const char *spec, char *path, size_t cap)
-{
-    size_t n = 0;
-    for (; *spec && n + 24 < cap; spec++) {
-        if (spec[0] == '%' && spec[1] == 'p') {
-            n += (size_t)snprintf(path + n, cap - n, "%d", os_pid());
-            spec++;
-        } else {
-            path[n++] = *spec;
-        }
-    }
-    path[n] = '\0';
-}
-
 void report_at_exit(void)
 {
     static struct report r;
@@ -116,7 +104,7 @@ void report_at_exit(void)
         log_text(o.buf, o.len);
     } else {
         report_json(&r, &o);
-        report_expand_name(spec, path, sizeof(path));
+        os_output_name(spec, path, sizeof(path));
         int e = os_write_file_atomic(path, o.buf, o.len);
         if (e)
             log_warn("HYBRID_STATS=%s cannot be written (%s)", path, os_output_problem(e));

@@ -5,6 +5,7 @@
 
 #include "config.h"
 #include "report/report_parts.h"
+#include "settings/settings.h"
 #include "sys/log.h"
 #include "sys/os.h"
 

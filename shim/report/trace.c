@@ -8,6 +8,7 @@
 
 #include "base/guard.h"
 #include "report/trace_lines.h"
+#include "settings/settings.h"
 #include "sys/emulator.h"
 #include "sys/log.h"
 #include "sys/os.h"
@@ -74,7 +75,7 @@ static void begin(void)
     tr.state = TRACE_OFF;
     if (!named[0] || os_map_anon(BUFFER_BYTES, &m) != 0)
         return;
-    report_expand_name(named, tr.path, sizeof(tr.path));
+    os_output_name(named, tr.path, sizeof(tr.path));
     tr.special = os_is_special_file(tr.path);
     trace_begin(&tr.text, m, BUFFER_BYTES);
     tr.start_ns = clock_ns();

@@ -6,6 +6,7 @@
 
 #include "classify/figures.h"
 #include "config.h"
+#include "settings/settings.h"
 #include "sys/os.h"
 
 #define MAX_RUNS 64u /* pieces of the address space that a line tells apart */

@@ -7,12 +7,13 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "core/internal.h"
-#include "place/sites.h"
+#include "core/state.h"
 #include "settings/profile_file.h"
+#include "settings/settings.h"
 #include "sys/env.h"
 #include "sys/log.h"
 #include "sys/os.h"
+#include "sys/walk/modules.h"
 #include "sys/usage.h"
 
 struct runtime_config hy_config;
@@ -152,7 +153,7 @@ static void describe_self(void)
         .exe_path = self.exe,
         .args = self.args,
         .build_id = self.build_id,
-        .build_id_len = sites_exe_build_id(self.build_id),
+        .build_id_len = module_exe_build_id(self.build_id),
     };
 }
 

@@ -92,6 +92,8 @@ int os_may_write_file(const char *path);
 bool os_is_special_file(const char *path);
 /* What such an error means, for messages. */
 const char *os_output_problem(int e);
+/* A name with %p, the process id, expanded. */
+void os_output_name(const char *spec, char *path, size_t cap);
 /* The name as it is from anywhere: programs change their directory. -ENOENT: it has none. */
 int os_absolute_path(const char *path, char *buf, size_t cap);
 /* An unlinked file of `bytes` (sparse) in `dir`, CLOEXEC. */
@@ -164,8 +166,8 @@ int os_cpu_count(void); /* configured CPUs, >= 1 */
 bool os_single_threaded(void);
 /* This thread is the one that runs main, or that a forked child began with. */
 void os_note_main(void);
-int os_noted_pid(void); /* this process's at that time; in a forked child before: the parent's */
-bool os_main_ended(void);       /* the main thread has left by pthread_exit */
+int os_noted_pid(void);   /* this process's at that time; in a forked child before: the parent's */
+bool os_main_ended(void); /* the main thread has left by pthread_exit */
 unsigned os_thread_count(void); /* of this process, ours included; 0 unknown */
 /* "ENOSPC" for -ENOSPC or ENOSPC; never NULL. */
 const char *os_error_name(int e);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -156,4 +157,18 @@ const char *os_output_problem(int e)
     default:
         return os_error_name(e);
     }
+}
+
+void os_output_name(const char *spec, char *path, size_t cap)
+{
+    size_t n = 0;
+    for (; *spec && n + 24 < cap; spec++) {
+        if (spec[0] == '%' && spec[1] == 'p') {
+            n += (size_t)snprintf(path + n, cap - n, "%d", os_pid());
+            spec++;
+        } else {
+            path[n++] = *spec;
+        }
+    }
+    path[n] = '\0';
 }

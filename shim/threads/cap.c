@@ -4,8 +4,11 @@
  * is not confined is told of the CPUs that confined ones leave. See threadcap.h. */
 #include <string.h>
 
-#include "core/internal.h"
+#include "core/control.h"
 #include "core/pause.h"
+#include "core/state.h"
+#include "place/policy.h"
+#include "settings/settings.h"
 #include "sys/os.h"
 #include "sys/usage.h"
 #include "threads/check.h"
@@ -216,8 +219,6 @@ void threadcap_before_question(void)
 {
     struct cpus_of_others o;
 
-    if (HY_UNLIKELY(runtime_state() == HY_BOOT))
-        runtime_prepare();
     if (HY_LIKELY(__atomic_load_n(&count.asked, __ATOMIC_RELAXED)) ||
         __atomic_exchange_n(&count.asked, true, __ATOMIC_ACQ_REL))
         return;

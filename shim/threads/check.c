@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "core/internal.h"
 #include "core/purse.h"
+#include "settings/settings.h"
 #include "sys/log.h"
 #include "threads/rules/thread_trial.h"
 

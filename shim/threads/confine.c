@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/internal.h"
+#include "core/state.h"
 #include "sys/cpu.h"
 #include "sys/log.h"
 #include "sys/os.h"

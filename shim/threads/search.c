@@ -8,8 +8,9 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "core/internal.h"
+#include "core/control.h"
 #include "core/purse.h"
+#include "settings/settings.h"
 #include "sys/log.h"
 #include "sys/os.h"
 #include "threads/check.h"

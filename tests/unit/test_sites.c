@@ -20,6 +20,7 @@
 #include "place/sites.h"
 #include "rounds.h"
 #include "sites_plugin.h"
+#include "sys/walk/modules.h"
 #include "sys/walk/unwind.h"
 
 struct plugin {
@@ -135,7 +136,7 @@ static void test_frames_name_build_and_offset(void **state)
     assert_true(s.frames[0].offset != s.frames[1].offset);
     /* Then the caller: this program, which is only left out at the innermost end. */
     uint8_t exe[BUILD_ID_MAX] = {0};
-    assert_int_equal(sites_exe_build_id(exe), 20);
+    assert_int_equal(module_exe_build_id(exe), 20);
     assert_memory_equal(s.frames[3].build_id, exe, BUILD_ID_MAX);
     build_id_format(exe, BUILD_ID_MAX, got, sizeof(got));
     id_of_file(self_path, want, sizeof(want));

@@ -8,7 +8,6 @@
 #include "base/types.h"
 
 enum hy_policy { HY_POLICY_AUTO, HY_POLICY_DRAM, HY_POLICY_PM, HY_POLICY_FIRST_FIT, HY_POLICY_OFF };
-enum hy_pm_kind { HY_PM_AUTO, HY_PM_NONE, HY_PM_NODE, HY_PM_FILE, HY_PM_EMULATED };
 enum hy_dram_alloc { HY_DRAM_MEMKIND, HY_DRAM_NEXT };
 enum hy_migrate { HY_MIGRATE_AUTO, HY_MIGRATE_OFF, HY_MIGRATE_LAZY, HY_MIGRATE_EAGER };
 enum hy_tristate { HY_AUTO, HY_OFF, HY_ON };

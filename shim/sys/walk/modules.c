@@ -318,3 +318,21 @@ void modules_postfork(void)
         __atomic_store_n(&write_lock, 0, __ATOMIC_RELEASE);
     fork_locked = false;
 }
+
+static void first_object(const struct dl_object *o, void *ctx)
+{
+    uintptr_t *start = ctx;
+    if (*start == 0) /* the main program comes first */
+        *start = o->start;
+}
+
+unsigned module_exe_build_id(uint8_t id[MODULE_ID_BYTES])
+{
+    uintptr_t start = 0;
+    struct module m;
+    dl_each_object(first_object, &start);
+    if (start == 0 || module_find(start, &m) != 0 || m.build_id_len == 0)
+        return 0;
+    memcpy(id, m.id, sizeof(m.id));
+    return m.build_id_len;
+}

@@ -32,5 +32,7 @@ uint64_t modules_epoch(void);
 /* No writer may be in the middle of its work when the process is copied. */
 void modules_prefork(void);
 void modules_postfork(void);
+/* Build-id of the main program; 0 when it has none. */
+unsigned module_exe_build_id(uint8_t id[MODULE_ID_BYTES]);
 
 #endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * The life of the process: it begins, has the control thread, forks, maps memory and ends. */
+#ifndef HYBRID_PROCESS_PROCESS_H
+#define HYBRID_PROCESS_PROCESS_H
+
+#include <sys/types.h>
+
+#include "base/types.h"
+
+/* Settings and first decisions: once, by the constructor or by a hook that is called before it. */
+void runtime_prepare(void);
+/* As the libc's functions of the same names. */
+void *runtime_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
+int runtime_munmap(void *addr, size_t len);
+int runtime_ioctl(int fd, unsigned long request, void *arg);
+void *runtime_mremap(void *old, size_t old_len, size_t new_len, int flags, void *new_addr);
+
+/* Before the program makes a thread. */
+void runtime_before_thread(void);
+
+/* --- engage.c ------------------------------------------------------------------- */
+
+/* Placement begins: which memory is PM, limits, sites; to STEERING, or to PASSIVE with a
+ * reason. By the control thread, or in the constructor. */
+void engage_now(void);
+/* Open memkind, or ready so much PM. By the control thread, or in the constructor. */
+int engage_pm(size_t bytes);
+/* From BOOT: the next allocator serves. Later: our heap goes on serving. */
+void runtime_go_passive(const char *why);
+
+/* --- mmaps.c: the program's own mappings ------------------------------------------ */
+
+void mmaps_init(void); /* before any is placed */
+
+/* --- control.c: what process/ alone asks of the control thread -------------------- */
+
+/* In the constructor, after engage_now: a program that is recorded has the thread from the
+ * start, and main begins when its counters are open. */
+void control_begin(void);
+/* In the constructor: the control thread joins the registry, whose file shall stand in its own
+ * table of descriptors, and is waited for, not long. false: no thread, or tables are not apart. */
+bool control_joins(void);
+/* A charge was refused for want of a claim, or of PM. */
+void control_note_short(void);
+void control_prefork(void);
+void control_postfork_parent(void);
+/* Around the loading of memkind, after which the gate's fork handlers are there: forks wait for
+ * it, and it for forks. A fork still busy with handlers of the program cannot be seen yet: hence
+ * a moment's grace. */
+void control_load_begins(void);
+void control_load_ends(void);
+bool control_loading(void);
+void control_postfork_child(void);
+
+/* --- windows.c ---------------------------------------------------------------------- */
+
+/* By the control thread, before the first window: those who want windows are known. */
+void windows_begin(void);
+
+/* --- fork.c ----------------------------------------------------------------------- */
+
+void fork_install(void);
+int fork_install_gate(void); /* after memkind is loaded; 0 or -errno */
+
+#endif

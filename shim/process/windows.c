@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Who wants windows of counts, and who is told what they say. */
+#include "classifier.h"
+#include "migrator.h"
+#include "pages/sampler_rings.h"
+#include "place/policy.h"
+#include "process/process.h"
+#include "record/record.h"
+#include "report/observe.h"
+#include "report/trace.h"
+#include "sys/emulator.h"
+#include "threads/search.h"
+
+static bool want_counts(void)
+{
+    return threadsearch_possible() || migrate_wants_counters() || trace_wanted();
+}
+
+/* Load samples take one of the processor's counters. */
+static bool take_a_counter(void)
+{
+    return !emulator_open() && (record_wants_sites() || migrate_wants_counters()) &&
+           load_rings_take_counter();
+}
+
+static void memory(uint64_t used[HY_TIERS])
+{
+    struct policy_view v;
+    policy_get(&v);
+    used[HY_DRAM] = v.used[HY_DRAM];
+    used[HY_PM] = v.used[HY_PM];
+}
+
+/* What is allocated from here on, and what others are told, must not wait for a tick. */
+static void decided(enum hy_class cls)
+{
+    policy_set_class(cls);
+    observe_tell();
+    policy_tick();
+}
+
+static void window(const struct window *w, const struct classification *now,
+                   const struct machine_figures *f)
+{
+    record_window(w, now);
+    threadsearch_window(w, now, f);
+}
+
+void windows_begin(void)
+{
+    static const struct classify_users users = {
+        .want_all = record_wanted,
+        .want_counts = want_counts,
+        .take_a_counter = take_a_counter,
+        .opened = record_begin,
+        .tried = record_counts_open,
+        .memory = memory,
+        .decided = decided,
+        .window = window,
+    };
+    classify_begin(&users);
+}

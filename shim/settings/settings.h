@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Environment and profile, read once in the constructor. */
+#ifndef HYBRID_SETTINGS_SETTINGS_H
+#define HYBRID_SETTINGS_SETTINGS_H
+
+#include "settings/rules/options.h"
+#include "settings/rules/profile.h"
+
+struct runtime_config { /* what every start touches comes first, in as few pages as it needs */
+    struct hy_settings set;
+    bool have_profile;
+    unsigned errors; /* configuration errors told */
+    bool told_bad[OPT_COUNT];
+    char profile_file[HY_PATH_MAX];
+    struct profile profile; /* exe "" and n_sites 0 without one */
+} __attribute__((aligned(4096)));
+extern struct runtime_config hy_config;
+/* Reads everything, tells what is wrong; true if any HYBRID_ variable is set. */
+bool settings_load(void);
+void settings_echo(void); /* HYBRID_VERBOSE */
+/* More configuration errors that only show at the machine (nodes, directory). */
+void settings_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The same of one option, only the first time. */
+void settings_error_once(enum hy_opt_id id, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* What is wrong with the settings, unless the parent process has told it. */
+void settings_warn(const char *message);
+enum hy_class settings_class(void);
+
+#endif
