@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * See migrate.h. The control thread starts the pages' thread, which is the only one that
+ * See migrator.h. The control thread starts the pages' thread, which is the only one that
  * looks and moves; what the program's threads do to memory meanwhile is migrate_books.c's. */
 #include "migrator.h"
 

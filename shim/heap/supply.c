@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * What was taken, and how it is given back; supply_kind.c is where PM comes from. */
+ * What was taken, and how it is given back; supply_memkind.c is where PM comes from. */
 #include "heap/supply_internal.h"
 
 #include <errno.h>

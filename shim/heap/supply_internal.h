@@ -38,7 +38,7 @@ struct tier_supply {
 };
 extern struct tier_supply hy_supply[HY_TIERS];
 
-/* supply_kind.c: `bytes` of the stock, and the piece that they came from; NULL: it is short. */
+/* supply_memkind.c: `bytes` of the stock, and the piece that they came from; NULL: it is short. */
 char *supply_from_stock(struct tier_supply *s, size_t bytes, struct piece **ret_from);
 
 #endif

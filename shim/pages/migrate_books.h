@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * What moves mean for the account of DRAM, and which memory is watched: the part of
- * migrate.c that the program's own threads call. */
+ * migrator.c that the program's own threads call. */
 #ifndef HYBRID_PAGES_MIGRATE_BOOKS_H
 #define HYBRID_PAGES_MIGRATE_BOOKS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * What policy.c (a process and its limits) and share.c (its part of what all share) both know. */
+ * What policy.c (a process and its limits) and company.c (its part of what all share) both know. */
 #ifndef HYBRID_PLACE_COMPANY_H
 #define HYBRID_PLACE_COMPANY_H
 

@@ -3,7 +3,7 @@
  * it. Where this process may have all the DRAM there is, the DRAM heap has no memory policy of its
  * own: the kernel gives each page DRAM when it is first touched, and PM where none is left. Blocks
  * are split page by page so, in the order in which they are used, and what is not touched takes
- * nothing from anybody. Only evidence (migrate.h) moves a page away from there.
+ * nothing from anybody. Only evidence (migrator.h) moves a page away from there.
  *
  * A smaller limit (HYBRID_DRAM, HYBRID_DRAM_SHARED) is kept by charging before use (policy.c),
  * since the kernel does not know of it. */

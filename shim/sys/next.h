@@ -13,7 +13,7 @@
 #include "base/types.h"
 
 /* What stands behind the exported names: the hooks call through one pointer to
- * such a table (runtime.h), the next allocator is one of them. */
+ * such a table (core/state.h), the next allocator is one of them. */
 struct alloc_ops {
     void *(*malloc)(size_t n);
     void (*free)(void *p);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * See threadsearch.h. The rate of progress is the time that idle memories would need for the
+ * See search.h. The rate of progress is the time that idle memories would need for the
  * lines served, each at its medium's bandwidth, in a second: work that spinning at a barrier does
  * not add to (it hits the cache), as instructions would, and that is the same for each
  * round of a program however many threads do it. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * The number of threads on PM where neither the user nor a profile knows it: found by comparing
- * fewer with all while the program runs (threads/rules/threads.h), paid from the purse of regret. For
- * bandwidth-sensitive programs with more than one thread and most of their data on PM only. A
- * profile's number is checked (threadcheck.h). By the control thread, but for threadsearch_get. */
+ * fewer with all while the program runs (threads/rules/threads.h), paid from the purse of regret.
+ * For bandwidth-sensitive programs with more than one thread and most of their data on PM only. A
+ * profile's number is checked (check.h). By the control thread, but for threadsearch_get. */
 #ifndef HYBRID_THREADS_SEARCH_H
 #define HYBRID_THREADS_SEARCH_H
 

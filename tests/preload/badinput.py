@@ -47,7 +47,7 @@ BAD = {
 
 def options():
     here = os.path.dirname(os.path.abspath(__file__))
-    with open(os.path.join(here, '..', '..', 'shim', 'decide', 'options.def'), encoding='utf-8') as f:
+    with open(os.path.join(here, '..', '..', 'shim', 'settings', 'rules', 'options.def'), encoding='utf-8') as f:
         text = re.sub(r'/\*.*?\*/', '', f.read(), flags=re.S)
     found = re.findall(r'HY_OPT\(\s*(\w+)\s*,\s*\w+\s*,\s*\w+\s*,\s*(\w+)\s*,', text)
     if len(found) < 15 or {t for _, t in found} - set(BAD):
