@@ -19,7 +19,7 @@
 #include "classify/counters.h"
 #include "classify/rules/classes.h"
 #include "classify/rules/tally.h"
-#include "tests/unit/fake_papi.h"
+#include "tests/unit/classify/fake_papi.h"
 
 #define MOST_THREADS 60 /* the fake has 64 sets */
 #define READS        20000

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * A libpapi.so (tests/unit/fake_papi.c) of a Skylake, for the processor of pl_pmu: which is told
+ * A libpapi.so (tests/unit/classify/fake_papi.c) of a Skylake, for the processor of pl_pmu: which is told
  * what counters the events take. */
 #include <string.h>
 
-#include "tests/unit/fake_papi.h"
+#include "tests/unit/classify/fake_papi.h"
 
 extern struct fake_papi fake_papi;
 void pmu_taken(int n) __attribute__((weak));

@@ -18,7 +18,7 @@
  * The bound: if no trial loses more between two looks than it said it could, what all trials have
  * lost never exceeds REGRET_SHARE of the run's time. One that does (a window that came out longer)
  * exceeds it by that excess, once for each trial that is running: an overdrawn purse begins nothing
- * until time has filled it. tests/unit/test_regret.c checks both. */
+ * until time has filled it. tests/unit/core/test_regret.c checks both. */
 #ifndef HYBRID_CORE_RULES_REGRET_H
 #define HYBRID_CORE_RULES_REGRET_H
 

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * hybridctl: runs programs under libhybrid.so and tells what happens. This file
+ * has the table of subcommands and their help. */
+#include "tools/ctl/ctl.h"
+
+#include <string.h>
+
+#include "config.h"
+
+static const struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+    const char *usage;
+    const char *text;
+} commands[] = {
+    {"run", ctl_run, "run a program with its memory on two tiers",
+     "run [OPTION]... [--] PROGRAM [ARGUMENT]...",
+     "Checks the settings and the program, puts libhybrid.so in front of LD_PRELOAD and\n"
+     "becomes PROGRAM: exit status and signals are the program's own.\n"
+     "\n"
+     "  --NAME=VALUE        any option of the table (`hybridctl options`), for example\n"
+     "                      --policy pm, --dram 8G, --pm emulated, --stats[=FILE]\n"
+     "  --set NAME=VALUE    the same, with the name as in a profile or the environment\n"
+     "  --library FILE      this libhybrid.so (also: HYBRIDCTL_LIBRARY)\n"
+     "  --check             check and explain only, start nothing\n"
+     "  --force             start even where the preload can have no effect\n"
+     "  -v, --explain       say first what will happen\n"
+     "  -q, --quiet         no notes, errors only\n"
+     "\n"
+     "Status 2: a wrong option or value; 125: no libhybrid.so; 126: the program cannot be\n"
+     "run this way; 127: no such program.\n"},
+    {"status", ctl_status, "show who shares the DRAM now",
+     "status [--json] [--registry FILE] [--watch SECONDS]",
+     "Every participant of the registry: class and how sure it is, bytes on each tier, the\n"
+     "DRAM it wishes and the DRAM it is asked for, bytes moved so far, threads (and how many may\n"
+     "run at a time), the predicted slowdown on PM, and the age of what it told last.\n"
+     "\n"
+     "  --json              for programs\n"
+     "  --registry FILE     another registry than HYBRID_REGISTRY or this user's own\n"
+     "  --watch SECONDS     again and again, until interrupted\n"
+     "\n"
+     "Status 1: there is no registry, so no participant.\n"},
+    {"top", ctl_top, "the same, live: moves, written pages, slowdown, threads",
+     "top [--interval S] [--sort KEY] [--reverse] [--once] [--json] [--registry FILE]",
+     "Every participant of the registry, again and again. Columns: class and how sure it is;\n"
+     "bytes on each tier; bytes moved a second; bytes in pages that the last look saw\n"
+     "written; threads, and how many may run at a time; DRAM wished for (+) or to be given up\n"
+     "(-); SLOW, the predicted slowdown with all data on PM; NOW (from 100 columns on), the\n"
+     "same as the data lie; and the age of what was told last.\n"
+     "\n"
+     "  --interval S        seconds between two looks, 0.1 to 3600 (1)\n"
+     "  --sort KEY          dram, pm, moves, written, threads, slowdown, pid or name\n"
+     "  --reverse           the other way round\n"
+     "  --once              two looks, as rates need; show the second and end\n"
+     "  --json              for programs: a document for each look\n"
+     "  --registry FILE     another registry than HYBRID_REGISTRY or this user's own\n"
+     "\n"
+     "Keys: q ends, space looks at once, d p m w t s i n sort, r reverses. Where the output is no\n"
+     "terminal, or TERM is dumb, plain lines. Status 1: no registry (--once), or none that can\n"
+     "be read.\n"},
+    {"report", ctl_report, "a page of what happened in a run", "report [-o OUT.html] FILE...",
+     "Makes one self-contained HTML page of traces (HYBRID_TRACE=FILE) and exit reports\n"
+     "(HYBRID_STATS=FILE) of one or more processes: page heat, write domain and place over\n"
+     "time, memory, moves, counts, class, threads, what it gained and how that was\n"
+     "estimated, settings, warnings. An exit report joins the trace of the same process.\n"
+     "\n"
+     "  -o, --output FILE   the page (the name of the first FILE with .html); - is standard\n"
+     "                      output\n"
+     "\n"
+     "Status 1: a FILE cannot be read, or the page not be written; the others are shown.\n"},
+    {"doctor", ctl_doctor, "what this machine offers, and how to enable what is missing",
+     "doctor [--json]",
+     "Looks for memory tiers, libraries, counters, page tracking and permissions, trying\n"
+     "each for real, and tells the command that enables what is missing.\n"
+     "\n"
+     "Status 0: libhybrid can place memory here; 1: it would only pass calls through.\n"},
+    {"record", ctl_record, "make a profile of a program",
+     "record [-o FILE] [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
+     "       hybridctl record --merge -o FILE INPUT...",
+     "Runs PROGRAM with all its memory on DRAM and writes a profile: class, slowdown on PM,\n"
+     "phases, threads, footprint, and for each call site that allocates its bytes and, where\n"
+     "accesses can be sampled, the lines read and written. The status is the program's.\n"
+     "\n"
+     "  -o, --output FILE   the profile (PROGRAM.ini); %p becomes a process id\n"
+     "  --exe NAME          of what PROGRAM starts, the profile of this executable\n"
+     "  --keep PERCENT      leave out sites with less of the bytes and of the lines (0.1)\n"
+     "  --machine NAME|FILE figures of the memories (HYBRID_MACHINE)\n"
+     "  --period TIME       length of a window of counts (HYBRID_CLASS_PERIOD)\n"
+     "  --sample SIZE       trace one small allocation for so many bytes (64K)\n"
+     "  --no-names          do not name sites by the symbols of their modules\n"
+     "  --note TEXT         a comment for the top of the profile\n"
+     "  --offline           without counters: runs PROGRAM twice, under valgrind's cachegrind\n"
+     "                      and on the emulated machine if hybrid-emu is there; slow\n"
+     "  --llc SIZE          last-level cache to simulate (this machine's, at most 32M)\n"
+     "  --write-backs       simulate write-backs (callgrind), for programs that change what\n"
+     "                      they have read before; slower\n"
+     "  --merge             make one profile of several, of runs or ranks, or of recordings\n"
+     "                      of counts (HYBRID_RECORD=FILE.rec)\n"
+     "\n"
+     "Status 125: PROGRAM left no profile, or it cannot be written.\n"},
+    {"tune", ctl_tune, "the best number of threads of a program on each memory",
+     "tune [OPTION]... [--] PROGRAM [ARGUMENT]...",
+     "Runs PROGRAM with 1, 2, 3 ... threads, its data on DRAM and then on PM, until more do\n"
+     "not help; writes the fewest that are as fast as any number into the [threads] of a\n"
+     "profile, and draws the two curves. {threads} in an argument becomes the number; without\n"
+     "it OMP_NUM_THREADS is set and the program is confined to as many CPUs.\n"
+     "\n"
+     "  --medium WHICH      dram, pm or both\n"
+     "  -o, --output FILE   the profile (PROGRAM.ini)\n"
+     "  --max N             most threads to try (the CPUs)\n"
+     "  --repeats N         runs of each point; noisy ones get up to 5 (2)\n"
+     "  --metric REGEX      the time as the program prints it, the first group\n"
+     "  --fresh             forget the runs of an interrupted tuning, which are else used\n"
+     "\n"
+     "On the emulated machine the time is the virtual one. Status 1: a run failed.\n"},
+    {"explain", ctl_explain, "what a profile says, and what would go where",
+     "explain [--dram SIZE] [--machine NAME|FILE] [--all] [--json] PROFILE",
+     "Tells in words and numbers what libhybrid will do with a profile: the class of the\n"
+     "program and how slow it is on PM, which call sites get DRAM and why, what it gains by\n"
+     "the machine's figures, how many threads, and what does not fit this machine or build.\n"
+     "PROFILE is a file, or the name of one in HYBRID_PROFILE_PATH.\n"
+     "\n"
+     "  --dram SIZE         with so much DRAM: 512M, 8G, 25% (of this machine)\n"
+     "  --machine WHICH     with the figures of a technology (optane, cxl, stt-ram, pram,\n"
+     "                      remote-numa) or of a machine file; see hybridctl calibrate\n"
+     "  --all               all call sites, not only the first 20\n"
+     "  --json              for programs\n"
+     "\n"
+     "Status 1: it cannot be read, or is no profile; 2: a wrong option or value.\n"},
+    {"calibrate", ctl_calibrate, "measure what the two memories of this machine can do",
+     "calibrate [OPTION]...",
+     "Measures latency, bandwidth of reads and writes in order and at random with 1, 2, 3 ...\n"
+     "threads, and what traffic on one memory leaves of the other; writes the machine file that\n"
+     "libhybrid uses from then on, and draws it. For a machine that does nothing else meanwhile;\n"
+     "takes some minutes.\n"
+     "\n"
+     "  -o, --output FILE   the machine file (libhybrid/machine.ini below $XDG_CONFIG_HOME or\n"
+     "                      ~/.config; for all users: /etc/libhybrid/machine.ini)\n"
+     "  --plot FILE         the picture: PNG, SVG or PDF (beside the machine file)\n"
+     "  --pm SPEC           the second memory, as HYBRID_PM\n"
+     "  --quick             fewer and shorter rounds, fewer numbers of threads\n"
+     "  --threads N         most threads (the CPUs near the PM)\n"
+     "  --size SIZE         memory to measure on, of each kind (16 times the largest cache)\n"
+     "  --emulated          measure the emulated machine of HYBRID_EMU_PRESET (needs -o)\n"
+     "  --force             write the file whatever is doubtful\n"
+     "\n"
+     "Status 1: nothing is written, as something failed or is doubtful; 2: a wrong option, value\n"
+     "or memory.\n"},
+    {"options", ctl_options, "the options, their values and meaning", "options [--json] [NAME]",
+     "The table of options. NAME, as HYBRID_DRAM_SHARED or dram-shared, explains one.\n"},
+};
+
+void ctl_help(const char *name, FILE *to)
+{
+    for (unsigned i = 0; i < HY_ARRAY_SIZE(commands); i++) {
+        if (strcmp(commands[i].name, name) == 0)
+            fprintf(to, "Usage: hybridctl %s\n\n%s", commands[i].usage, commands[i].text);
+    }
+}
+
+static void print_help(FILE *to)
+{
+    fputs("Usage: hybridctl COMMAND [ARGUMENT]...\n"
+          "Places the memory of programs on two tiers, DRAM and a larger, slower memory.\n\n",
+          to);
+    for (unsigned i = 0; i < HY_ARRAY_SIZE(commands); i++)
+        fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
+    fputs("  help       help on a command\n\n"
+          "  --version  print the version\n"
+          "  --help     print this\n",
+          to);
+}
+
+static const struct command *find_command(const char *name)
+{
+    const char *names[HY_ARRAY_SIZE(commands) + 1];
+    for (unsigned i = 0; i < HY_ARRAY_SIZE(commands); i++) {
+        names[i] = commands[i].name;
+        if (strcmp(name, names[i]) == 0)
+            return &commands[i];
+    }
+    names[HY_ARRAY_SIZE(commands)] = "help";
+    const char *near = ctl_nearest(name, names, HY_ARRAY_SIZE(names));
+    if (near)
+        ctl_error("there is no command '%s'; did you mean '%s'?", name, near);
+    else
+        ctl_error("there is no command '%s'; see hybridctl --help", name);
+    return NULL;
+}
+
+/* Output that could not be written (a full disk) is an error, not a success. */
+static int finish(int status)
+{
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        ctl_error("cannot write to standard output");
+        return status == CTL_OK ? CTL_FAILED : status;
+    }
+    return status;
+}
+
+static int help(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_help(stdout);
+        return CTL_OK;
+    }
+    const struct command *c = find_command(argv[1]);
+    if (!c)
+        return CTL_USAGE;
+    ctl_help(c->name, stdout);
+    return CTL_OK;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_help(stderr);
+        return CTL_USAGE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--version") == 0) {
+        puts("hybridctl " HY_VERSION);
+        return finish(CTL_OK);
+    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
+        return finish(help(argc - 1, argv + 1));
+    const struct command *c = find_command(name);
+    if (!c)
+        return CTL_USAGE;
+    for (int i = 2; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            ctl_help(c->name, stdout);
+            return finish(CTL_OK);
+        }
+    }
+    char title[64]; /* what getopt's messages begin with */
+    snprintf(title, sizeof(title), "hybridctl %s", c->name);
+    argv[1] = title;
+    return finish(c->run(argc - 1, argv + 1));
+}

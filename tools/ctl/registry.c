@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/ctl/registry.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "sys/env.h"
+#include "sys/os.h"
+
+const char *ctl_registry_path(const char *option)
+{
+    static char buf[HY_PATH_MAX];
+    const char *path = option ? option : env_get("HYBRID_REGISTRY");
+
+    if (!path || !*path || strcmp(path, "auto") == 0) {
+        registry_default_path(buf, sizeof(buf));
+        return buf;
+    }
+    if (strcmp(path, "none") == 0) {
+        ctl_error("HYBRID_REGISTRY=none: each program decides alone, there is nothing to show");
+        return NULL;
+    }
+    return path;
+}
+
+int ctl_registry_look(const char *path, struct registry_view *ret)
+{
+    struct registry *r;
+    int error = registry_open_readonly(path, &r);
+
+    memset(ret, 0, sizeof(*ret));
+    if (error == 0) {
+        registry_read(r, ret);
+        registry_close(r);
+    } else if (error != -ENOENT) {
+        ctl_error("the registry %s cannot be read: %s", path, registry_problem(error));
+    }
+    return error;
+}
+
+double ctl_registry_age(const struct registry_entry *e)
+{
+    uint64_t now = os_now_ns();
+    return e->heartbeat_ns && e->heartbeat_ns < now ? (double)(now - e->heartbeat_ns) / 1e9 : 0.0;
+}
+
+const char *ctl_registry_name(const struct registry_entry *e, char *buf, size_t cap)
+{
+    text_quote(e->name, strnlen(e->name, sizeof(e->name)), buf, cap);
+    return buf;
+}
+
+struct ctl_totals ctl_registry_totals(const struct registry_view *v)
+{
+    struct ctl_totals t = {0};
+
+    for (unsigned i = 0; i < v->n; i++) {
+        const struct registry_told *told = &v->entry[i].told;
+        t.dram += v->entry[i].dram_bytes;
+        t.pm += told->pm_bytes;
+        t.wish += told->wish_bytes;
+        t.asked += told->asked_bytes;
+        t.promoted += told->promoted_bytes;
+        t.demoted += told->demoted_bytes;
+        t.written += told->written_bytes;
+        t.threads += told->threads;
+    }
+    return t;
+}
+
+void ctl_registry_json_begin(struct ctl_json *j, const char *path, const struct registry_view *v,
+                             bool exists)
+{
+    ctl_json_open(j, NULL, '{');
+    ctl_json_text(j, "registry", path);
+    ctl_json_bool(j, "exists", exists);
+    if (exists)
+        ctl_json_number(j, "dram_budget", v->dram_budget);
+    ctl_json_open(j, "participants", '[');
+}
+
+void ctl_registry_json_entry(struct ctl_json *j, const struct registry_entry *e)
+{
+    const struct registry_told *t = &e->told;
+    char name[sizeof(e->name) + 1] = "";
+
+    memcpy(name, e->name, sizeof(e->name));
+    ctl_json_number(j, "pid", (uint64_t)e->pid);
+    ctl_json_text(j, "name", name);
+    ctl_json_text(j, "class", hy_class_name(t->cls));
+    ctl_json_number(j, "confidence_milli", t->confidence);
+    ctl_json_number(j, "slowdown_milli", t->slowdown);
+    ctl_json_number(j, "placed_slowdown_milli", t->placed_slowdown);
+    ctl_json_number(j, "dram_bytes", e->dram_bytes);
+    ctl_json_number(j, "pm_bytes", t->pm_bytes);
+    ctl_json_number(j, "wish_bytes", t->wish_bytes);
+    ctl_json_number(j, "asked_bytes", t->asked_bytes);
+    ctl_json_number(j, "promoted_bytes", t->promoted_bytes);
+    ctl_json_number(j, "demoted_bytes", t->demoted_bytes);
+    ctl_json_number(j, "written_bytes", t->written_bytes);
+    ctl_json_number(j, "tracked_bytes", t->tracked_bytes);
+    ctl_json_number(j, "threads", t->threads);
+    ctl_json_number(j, "thread_cap", t->cap);
+    ctl_json_number(j, "heartbeat_age_ms", (uint64_t)(ctl_registry_age(e) * 1000));
+}
+
+void ctl_registry_json_end(struct ctl_json *j, const struct registry_view *v)
+{
+    struct ctl_totals t = ctl_registry_totals(v);
+
+    ctl_json_close(j, ']');
+    ctl_json_open(j, "total", '{');
+    ctl_json_number(j, "dram_bytes", t.dram);
+    ctl_json_number(j, "pm_bytes", t.pm);
+    ctl_json_number(j, "wish_bytes", t.wish);
+    ctl_json_number(j, "asked_bytes", t.asked);
+    ctl_json_number(j, "promoted_bytes", t.promoted);
+    ctl_json_number(j, "demoted_bytes", t.demoted);
+    ctl_json_number(j, "threads", t.threads);
+    ctl_json_close(j, '}');
+    ctl_json_close(j, '}');
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * hybridctl: the registry as its subcommands read it. Looks only: the file is neither
+ * created nor changed. */
+#ifndef HYBRID_TOOLS_CTL_REGISTRY_H
+#define HYBRID_TOOLS_CTL_REGISTRY_H
+
+#include "tools/ctl/ctl.h"
+#include "place/registry.h"
+
+/* The path by option, environment or default; NULL: told on stderr. */
+const char *ctl_registry_path(const char *option);
+/* 0; -ENOENT: there is none, *ret has no participant; else told on stderr. */
+int ctl_registry_look(const char *path, struct registry_view *ret);
+/* Since it told something. */
+double ctl_registry_age(const struct registry_entry *e);
+/* A name is another process's text: nothing of it may steer a terminal. */
+const char *ctl_registry_name(const struct registry_entry *e, char *buf, size_t cap);
+
+/* The registry as an object, left open after its participants' array was opened; each
+ * participant's members but for the braces; the totals, and the end. */
+void ctl_registry_json_begin(struct ctl_json *j, const char *path, const struct registry_view *v,
+                             bool exists);
+void ctl_registry_json_entry(struct ctl_json *j, const struct registry_entry *e);
+void ctl_registry_json_end(struct ctl_json *j, const struct registry_view *v);
+
+struct ctl_totals {
+    uint64_t dram, pm, wish, asked, promoted, demoted, written, threads;
+};
+struct ctl_totals ctl_registry_totals(const struct registry_view *v);
+
+#endif

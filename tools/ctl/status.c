@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * hybridctl status: the participants of the registry. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/text.h"
+#include "tools/ctl/registry.h"
+
+static struct registry_view view; /* ~40 KiB: not for the stack */
+
+static void print_row(const char *pid, const char *name, const char *cls, uint64_t dram,
+                      uint64_t pm, uint64_t wish, uint64_t asked, uint64_t moved,
+                      const char *threads, const char *slow, const char *age)
+{
+    char a[32], b[32], c[32], d[32], e[32];
+    printf("%8s  %-15s %-15s %10s %10s %10s %10s %10s %8s %9s %8s\n", pid, name, cls,
+           ctl_size(dram, a, sizeof(a)), ctl_size(pm, b, sizeof(b)), ctl_size(wish, c, sizeof(c)),
+           ctl_size(asked, d, sizeof(d)), ctl_size(moved, e, sizeof(e)), threads, slow, age);
+}
+
+/* "3.21": as the data lie, over all of them on DRAM; with all on PM in brackets. */
+static void slowdown_text(const struct registry_told *t, char *buf, size_t cap)
+{
+    if (t->slowdown == 0)
+        snprintf(buf, cap, "-");
+    else
+        snprintf(buf, cap, "%.2f", t->slowdown / 1000.0);
+}
+
+static void print_entry(const struct registry_entry *e)
+{
+    const struct registry_told *t = &e->told;
+    char pid[16], age[32], name[TEXT_QUOTE_CAP], cls[32], threads[32], slow[32];
+
+    snprintf(pid, sizeof(pid), "%d", e->pid);
+    snprintf(age, sizeof(age), "%.1f s", ctl_registry_age(e));
+    snprintf(cls, sizeof(cls), t->confidence ? "%s %u%%" : "%s", hy_class_name(t->cls),
+             t->confidence / 10);
+    snprintf(threads, sizeof(threads), t->cap ? "%u/%u" : "%u", t->threads, t->cap);
+    slowdown_text(t, slow, sizeof(slow));
+    print_row(pid, ctl_registry_name(e, name, sizeof(name)), cls, e->dram_bytes, t->pm_bytes,
+              t->wish_bytes, t->asked_bytes, t->promoted_bytes + t->demoted_bytes, threads, slow,
+              age);
+}
+
+static void print_text(const char *path)
+{
+    char size[32], threads[32];
+    struct ctl_totals t = ctl_registry_totals(&view);
+
+    printf("Registry %s, DRAM for all: %s\n", path, ctl_size(view.dram_budget, size, sizeof(size)));
+    if (view.n == 0) {
+        puts("No participant.");
+        return;
+    }
+    printf("%8s  %-15s %-15s %10s %10s %10s %10s %10s %8s %9s %8s\n", "PID", "NAME", "CLASS",
+           "DRAM", "PM", "WISHES", "ASKED", "MOVED", "THREADS", "SLOWDOWN", "AGE");
+    for (unsigned i = 0; i < view.n; i++)
+        print_entry(&view.entry[i]);
+    snprintf(threads, sizeof(threads), "%llu", (unsigned long long)t.threads);
+    print_row("", "together", "", t.dram, t.pm, t.wish, t.asked, t.promoted + t.demoted, threads,
+              "", "");
+}
+
+static void print_json(const char *path, bool exists)
+{
+    struct ctl_json j = {.to = stdout};
+
+    ctl_registry_json_begin(&j, path, &view, exists);
+    for (unsigned i = 0; i < view.n; i++) {
+        ctl_json_open(&j, NULL, '{');
+        ctl_registry_json_entry(&j, &view.entry[i]);
+        ctl_json_close(&j, '}');
+    }
+    ctl_registry_json_end(&j, &view);
+}
+
+/* One look: CTL_OK, or CTL_PASSIVE without a registry to show. */
+static int show(const char *path, bool json)
+{
+    int error = ctl_registry_look(path, &view);
+
+    if (error != 0 && error != -ENOENT)
+        return CTL_PASSIVE;
+    if (json)
+        print_json(path, error == 0);
+    else if (error == 0)
+        print_text(path);
+    else
+        printf("No registry at %s: no program shares DRAM now.\n", path);
+    return error == 0 ? CTL_OK : CTL_PASSIVE;
+}
+
+static int watch(const char *path, bool json, unsigned seconds)
+{
+    int status;
+    for (;;) {
+        if (ctl_use_colour() && !json)
+            fputs("\033[H\033[J", stdout);
+        status = show(path, json);
+        /* A closed pipe ends the watch; SIGPIPE may be ignored by the parent. */
+        if (fflush(stdout) != 0)
+            return status;
+        struct timespec t = {.tv_sec = (time_t)seconds};
+        nanosleep(&t, NULL);
+    }
+}
+
+int ctl_status(int argc, char **argv)
+{
+    static const struct option long_options[] = {{"json", no_argument, NULL, 'j'},
+                                                 {"registry", required_argument, NULL, 'r'},
+                                                 {"watch", required_argument, NULL, 'w'},
+                                                 {0}};
+    bool json = false;
+    const char *registry = NULL;
+    uint64_t seconds = 0;
+    int c;
+
+    while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+        if (c == 'j')
+            json = true;
+        else if (c == 'r')
+            registry = optarg;
+        else if (c != 'w')
+            return CTL_USAGE;
+        else if (text_parse_u64(optarg, strlen(optarg), &seconds) < 0 || seconds < 1 ||
+                 seconds > 86400) {
+            ctl_error("--watch takes seconds from 1 to 86400, not '%s'", optarg);
+            return CTL_USAGE;
+        }
+    }
+    if (optind < argc) {
+        ctl_error("status takes no argument '%s'", argv[optind]);
+        return CTL_USAGE;
+    }
+    const char *path = ctl_registry_path(registry);
+    if (!path)
+        return CTL_PASSIVE;
+    return seconds ? watch(path, json, (unsigned)seconds) : show(path, json);
+}
