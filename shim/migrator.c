@@ -61,7 +61,6 @@ static struct {
     unsigned at;
     uint64_t blocks; /* watched, at the last pass */
     struct share share;
-    void (*on_pass)(const struct migrate_pass *);
     struct migrate_view view; /* under lock */
 } m;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -344,8 +343,6 @@ static void publish(struct migrate_pass *pass)
     pthread_mutex_unlock(&lock);
     /* What would still come up waits for others' DRAM. */
     policy_want(pass->wanted_pages * HY_PAGE);
-    if (m.on_pass)
-        m.on_pass(pass);
 }
 
 /* Until the next pass is due, others ask for DRAM or leave some, or the counts tell that the
@@ -515,11 +512,6 @@ unsigned migrate_threads(void)
 bool migrate_wants_counters(void)
 {
     return ways_against() == NULL;
-}
-
-void migrate_on_pass(void (*fn)(const struct migrate_pass *pass))
-{
-    m.on_pass = fn;
 }
 
 unsigned migrate_heat(struct sampler_bin *bins, unsigned cap)

@@ -50,8 +50,6 @@ struct migrate_view {
 void migrate_tick(void);
 /* Any thread, never from malloc. */
 void migrate_get(struct migrate_view *ret);
-/* Called by the pages' thread after each pass; NULL: nobody. Set before steering begins. */
-void migrate_on_pass(void (*fn)(const struct migrate_pass *pass));
 /* Heat by address: at most `cap` bins of equal numbers of pages, in the order of addresses, by a
  * sample of pages; how many bins. About 0.3 ms for 256. */
 unsigned migrate_heat(struct sampler_bin *bins, unsigned cap);

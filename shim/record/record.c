@@ -64,11 +64,6 @@ bool record_wants_sites(void)
     return !forked && len > 4 && strcmp(name + len - 4, ".ini") == 0;
 }
 
-uint32_t record_windows(void)
-{
-    return rec.windows;
-}
-
 /* Once. */
 static void tell(int e)
 {

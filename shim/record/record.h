@@ -25,7 +25,6 @@ void record_counts_open(void); /* or will not be */
 void record_before_unmap(void);
 /* `now`: the class after this window. */
 void record_window(const struct window *w, const struct classification *now);
-uint32_t record_windows(void);
 /* By the control thread, at each of its turns: accesses are sampled. */
 void record_tick(void);
 /* At the end of the program, by any thread. */

@@ -53,12 +53,6 @@ void emulator_set_tier(const void *base, size_t bytes, enum hy_tier t)
         (void)em.set_tier(base, bytes, t == HY_PM);
 }
 
-void emulator_first_touch(const void *base, size_t bytes)
-{
-    if (HY_UNLIKELY(em.set_tier != NULL))
-        (void)em.set_tier(base, bytes, -1);
-}
-
 void emulator_discard(const void *base, size_t bytes)
 {
     if (HY_UNLIKELY(em.discard != NULL))

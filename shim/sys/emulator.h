@@ -11,8 +11,6 @@
 bool emulator_open(void);
 /* Fresh memory is of a tier from now on. */
 void emulator_set_tier(const void *base, size_t bytes, enum hy_tier t);
-/* It has no tier of ours any more: pages lie where the machine puts them when next first used. */
-void emulator_first_touch(const void *base, size_t bytes);
 /* Pages were given back to the kernel; they are still of their tier. */
 void emulator_discard(const void *base, size_t bytes);
 /* Move pages in use, at the emulated cost. How many, or -errno; -ENODEV without a machine. */

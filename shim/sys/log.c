@@ -182,13 +182,3 @@ void log_info(const char *fmt, ...)
     log_line(-1, fmt, ap);
     va_end(ap);
 }
-
-void log_debug(const char *fmt, ...)
-{
-    va_list ap;
-    if (__atomic_load_n(&log_state.level, __ATOMIC_RELAXED) < 2)
-        return;
-    va_start(ap, fmt);
-    log_line(-1, fmt, ap);
-    va_end(ap);
-}

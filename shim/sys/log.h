@@ -22,7 +22,6 @@ void log_silence(bool silent);
 void log_set_verbose(int level); /* 0 warnings, 1 info, 2 debug */
 void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-void log_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The n-th warning of this process, without prefix, cut to HY_LOG_KEPT_BYTES; NULL: there is
  * none, or not yet. */
 #define HY_LOG_KEPT_BYTES 240

@@ -62,8 +62,6 @@ int os_map_nothing(size_t bytes, void **ret);
 bool os_overcommit_is_strict(void);
 /* Resident set of this process in bytes, 0 if /proc does not tell. */
 uint64_t os_rss_bytes(void);
-/* Of it, what belongs to no file: heaps, stacks, written data. */
-uint64_t os_anon_bytes(void);
 /* The most that was resident at a time since the last exec, files included; 0 if /proc does
  * not tell. */
 uint64_t os_peak_rss_bytes(void);

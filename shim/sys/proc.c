@@ -57,14 +57,6 @@ uint64_t os_rss_bytes(void)
     return read_statm(bytes) ? bytes[STATM_RESIDENT] : 0;
 }
 
-uint64_t os_anon_bytes(void)
-{
-    uint64_t bytes[STATM_FIELDS];
-    if (!read_statm(bytes) || bytes[STATM_RESIDENT] < bytes[STATM_SHARED])
-        return 0;
-    return bytes[STATM_RESIDENT] - bytes[STATM_SHARED];
-}
-
 uint64_t os_peak_rss_bytes(void)
 {
     char buf[4096];

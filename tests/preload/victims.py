@@ -220,7 +220,7 @@ def no_shm(ctx):
 
 def daemon(ctx):
     """With every report switched on, none may land in a file of the program's."""
-    env = {'HYBRID_STATS': '1', 'HYBRID_VERBOSE': '2'} if ctx.setting.preload else {}
+    env = {'HYBRID_STATS': '1', 'HYBRID_VERBOSE': '1'} if ctx.setting.preload else {}
     ctx.expect_ours = r'.'
     program(ctx, 'hz_daemon', env=env, keep_stderr=False)
     for name in sorted(n for n in os.listdir(ctx.dir) if n.startswith('data-') or n == 'stderr-data'):
@@ -246,7 +246,7 @@ def secure(ctx):
     os.chmod(reports, 0o777)
     env = {'LD_PRELOAD': ''}
     if ctx.setting.preload:
-        env.update(HYBRID_STATS=reports + '/stats', HYBRID_REGISTRY=reports + '/registry', HYBRID_VERBOSE='2', HYBRID_STRICT='1',
+        env.update(HYBRID_STATS=reports + '/stats', HYBRID_REGISTRY=reports + '/registry', HYBRID_VERBOSE='1', HYBRID_STRICT='1',
                    HYBRID_DRAM='nonsense', HYBRID_POLICY='pm', HYBRID_PM='file:' + reports, HYBRID_START='0')
 
     def as_nobody():

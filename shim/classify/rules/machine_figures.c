@@ -15,10 +15,10 @@
 #define LINE_CAP 120                     /* inih's own buffer has 200 */
 
 static const struct {
-    const char *name, *help;
+    const char *name;
     struct machine_figures figures;
 } machines[] = {
-#define HY_MACHINE(name_, help_, ...) {name_, help_, {.cycle_ns = 0.4, __VA_ARGS__}},
+#define HY_MACHINE(name_, help_, ...) {name_, {.cycle_ns = 0.4, __VA_ARGS__}},
 #include "classify/rules/machine_figures.def"
 #undef HY_MACHINE
 };
@@ -75,11 +75,6 @@ size_t figures_count(void)
 const char *figures_name(size_t i)
 {
     return i < HY_ARRAY_SIZE(machines) ? machines[i].name : NULL;
-}
-
-const char *figures_help(size_t i)
-{
-    return i < HY_ARRAY_SIZE(machines) ? machines[i].help : NULL;
 }
 
 int figures_default(const char *name, struct machine_figures *ret)

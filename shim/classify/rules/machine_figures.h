@@ -68,8 +68,7 @@ struct machine_figures {
 
 /* The defaults, by technology; the first is taken when nothing is known. */
 size_t figures_count(void);
-const char *figures_name(size_t i); /* NULL beyond the last */
-const char *figures_help(size_t i);
+const char *figures_name(size_t i);                                 /* NULL beyond the last */
 int figures_default(const char *name, struct machine_figures *ret); /* -ENOENT */
 
 /* Any bytes. -EINVAL, -E2BIG: *ret is untouched and diag has the reasons (the first

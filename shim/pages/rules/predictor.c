@@ -39,11 +39,6 @@ enum prediction predict(const struct predictor *p, uint32_t passes)
     return seen;
 }
 
-bool predict_reversed(const struct predictor *p, uint32_t passes)
-{
-    return (predict(p, passes) == UN_WD) != (by_window(p, passes) == UN_WD);
-}
-
 unsigned heat_level(unsigned rounds_seen, unsigned rounds)
 {
     if (rounds == 0 || rounds_seen == 0)

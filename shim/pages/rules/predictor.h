@@ -31,8 +31,6 @@ static inline bool write_domain(uint64_t reads, uint64_t writes)
 
 /* `passes`: bit i is the pass i passes ago, 1 for write domain. */
 enum prediction predict(const struct predictor *p, uint32_t passes);
-/* Did Reverse decide, against the window? */
-bool predict_reversed(const struct predictor *p, uint32_t passes);
 
 /* How hot, 0 to HEAT_MAX: the share of a pass' rounds that saw the page accessed, smoothed
  * over passes. The paper's hot pages are those that most rounds saw. */

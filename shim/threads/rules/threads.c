@@ -15,31 +15,6 @@
 /* Longest windows of a restless program, in shortest ones. */
 #define SCALE_MOST 16u
 
-unsigned threads_algorithm2(const double *time, unsigned n, double min_gain)
-{
-    for (unsigned i = 0; i < n; i++)
-        if (!(time[i] > 0))
-            return 0;
-    for (unsigned t = 1; t < n; t++) {
-        double speed = time[0] / time[t - 1], next = time[0] / time[t];
-        if ((next - speed) / speed < min_gain)
-            return t;
-    }
-    return n;
-}
-
-unsigned threads_fewest(const double *time, unsigned n, double slack)
-{
-    double best = 0;
-    for (unsigned i = 0; i < n; i++)
-        if (time[i] > 0 && (best == 0 || time[i] < best))
-            best = time[i];
-    for (unsigned i = 0; i < n; i++)
-        if (time[i] > 0 && time[i] <= best * (1 + slack))
-            return i + 1;
-    return 0;
-}
-
 unsigned threads_knee(double bandwidth, double demand, unsigned max)
 {
     double t;

@@ -11,19 +11,6 @@
 
 #define THREADS_MAX 1024u
 
-/* --- offline ---------------------------------------------------------------- */
-
-/* time[i]: run time with i + 1 threads, any unit, > 0. The paper's rule to the letter: the
- * first T at which one thread more raises the speed-up by less than `min_gain` (0.1 there) of
- * what it is; n if there is none. 0 when n is 0 or a time is not > 0. A program that
- * scales perfectly stops at 1 / min_gain + 1 by this rule: see threads_fewest. */
-unsigned threads_algorithm2(const double *time, unsigned n, double min_gain);
-/* The fewest threads whose time is within `slack` (0.05) of the best one of the curve;
- * points that were not measured are 0. 0 when none was. */
-unsigned threads_fewest(const double *time, unsigned n, double slack);
-
-/* --- online ----------------------------------------------------------------- */
-
 /* Threads of `demand` bytes/s each that saturate `bandwidth` bytes/s, rounded up, within
  * [1, max]. `max` when the demand or the bandwidth is not known (not > 0). */
 unsigned threads_knee(double bandwidth, double demand, unsigned max);

@@ -51,7 +51,6 @@ static void test_defaults(void **state)
     for (size_t i = 0; i < figures_count(); i++) {
         assert_int_equal(figures_default(figures_name(i), &f), 0);
         assert_int_equal(f.source, FIGURES_DEFAULT);
-        assert_true(strlen(figures_help(i)) > 10);
         for (int t = 0; t < HY_TIERS; t++) {
             const struct medium_figures *m = &f.medium[t];
             assert_true(m->read_ns > 0 && m->write_ns > 0 && m->read_knee > 0);

@@ -170,8 +170,8 @@ static void test_good_values(void **state)
     assert_int_equal(s.sites, HY_ON);
     accepts(OPT_SITES, "off", "off");
     assert_int_equal(s.sites, HY_OFF);
-    accepts(OPT_VERBOSE, "2", "2");
-    assert_int_equal(s.verbose, 2);
+    accepts(OPT_VERBOSE, "1", "1");
+    assert_int_equal(s.verbose, 1);
     accepts(OPT_STRICT, "1", "1");
     assert_true(s.strict);
     accepts(OPT_PROFILE, "ocean", "ocean");
@@ -259,7 +259,7 @@ static void test_bad_values(void **state)
     refuses(OPT_CLASS, "unknown");
     refuses(OPT_STRICT, "2");
     refuses(OPT_STRICT, "yes");
-    refuses(OPT_VERBOSE, "3");
+    refuses(OPT_VERBOSE, "2");
     refuses(OPT_VERBOSE, "-1");
     refuses(OPT_VERBOSE, "01");
     refuses(OPT_STATS, "2");

@@ -103,7 +103,6 @@ static void nothing_before(void **state)
 
     (void)state;
     emulator_set_tier(&set, 1, HY_PM);
-    emulator_first_touch(&set, 1);
     emulator_discard(&set, 1);
     emulator_ignore_thread();
     emulator_offer_events();
@@ -149,8 +148,6 @@ static void where_pages_lie(void **state)
     assert_true(emulator_dram_free() == UINT64_MAX);
     dram_free = -ENOSYS; /* preloaded by hybrid-emu, and not on a machine */
     assert_true(emulator_dram_free() == UINT64_MAX);
-    emulator_first_touch(&t, 1);
-    assert_true(set.base == (uintptr_t)&t && set.tier == PMEMU_NO_TIER);
 }
 
 /* Each segment of a heap is named before anybody has it, each purge is told. */

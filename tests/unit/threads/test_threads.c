@@ -22,53 +22,6 @@ static double speed(double knee, double drop, unsigned t)
     return t > knee ? s * (1 - drop * (t - knee)) : s;
 }
 
-static void algorithm2_follows_the_paper(void **state)
-{
-    double time[CPUS];
-    (void)state;
-    /* Linear: the step from 10 to 11 is 10 %, the next is less. */
-    for (unsigned i = 0; i < CPUS; i++)
-        time[i] = 1.0 / (i + 1);
-    assert_int_equal(threads_algorithm2(time, 10, 0.0999), 10);
-    assert_int_equal(threads_algorithm2(time, CPUS, 0.0999), 11);
-    /* FT on PM: four (section IV-C). */
-    for (unsigned i = 0; i < CPUS; i++)
-        time[i] = 1.0 / speed(4, 0, i + 1);
-    assert_int_equal(threads_algorithm2(time, CPUS, 0.1), 4);
-    /* One thread only: none is better. */
-    for (unsigned i = 0; i < CPUS; i++)
-        time[i] = 7.0 + i;
-    assert_int_equal(threads_algorithm2(time, CPUS, 0.1), 1);
-    assert_int_equal(threads_algorithm2(time, 1, 0.1), 1);
-    assert_int_equal(threads_algorithm2(time, 0, 0.1), 0);
-    time[3] = 0;
-    assert_int_equal(threads_algorithm2(time, CPUS, 0.1), 0);
-    time[3] = NAN;
-    assert_int_equal(threads_algorithm2(time, CPUS, 0.1), 0);
-}
-
-static void fewest_is_within_the_slack(void **state)
-{
-    double time[CPUS] = {0};
-    (void)state;
-    assert_int_equal(threads_fewest(time, CPUS, 0.05), 0);
-    for (double knee = 1; knee <= CPUS; knee += 0.5) {
-        double best = 1e9;
-        unsigned t;
-        for (unsigned i = 0; i < CPUS; i++) {
-            time[i] = 1.0 / speed(knee, 0.01, i + 1);
-            best = HY_MIN(best, time[i]);
-        }
-        t = threads_fewest(time, CPUS, 0.05);
-        assert_true(time[t - 1] <= 1.05 * best);
-        assert_true(t == 1 || time[t - 2] > 1.05 * best);
-    }
-    /* What was not measured is not chosen. */
-    for (unsigned i = 0; i < CPUS; i++)
-        time[i] = i == 3 || i == 11 ? 12.0 - i : 0;
-    assert_int_equal(threads_fewest(time, CPUS, 0.05), 12);
-}
-
 static void knee_is_bandwidth_over_demand(void **state)
 {
     (void)state;
@@ -261,8 +214,6 @@ static void search_keeps_its_limits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(algorithm2_follows_the_paper),
-        cmocka_unit_test(fewest_is_within_the_slack),
         cmocka_unit_test(knee_is_bandwidth_over_demand),
         cmocka_unit_test(search_begins_when_it_can_pay),
         cmocka_unit_test(search_finds_what_gains),
