@@ -59,6 +59,33 @@ static void away_for_time(uint64_t address, int64_t unit_ps)
     guest_away(0);
 }
 
+/* Whatever its arguments say. */
+static bool may_always_wait(int64_t number)
+{
+    switch (number) {
+    case SYS_pause:
+    case SYS_rt_sigsuspend:
+    case SYS_flock:
+    case SYS_connect:
+    case SYS_semop:
+    case SYS_semtimedop:
+    case SYS_msgsnd:
+    case SYS_msgrcv:
+    case SYS_mq_timedsend:
+    case SYS_mq_timedreceive:
+    case SYS_io_getevents:
+    case SYS_splice:
+    case SYS_tee:
+    case SYS_sendfile:
+    case SYS_fsync:
+    case SYS_fdatasync:
+    case SYS_exit_group:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static void away_if_blocking(int64_t number, const uint64_t a[6])
 {
     switch (number) {
@@ -112,26 +139,9 @@ static void away_if_blocking(int64_t number, const uint64_t a[6])
         if (a[1] == F_SETLKW || a[1] == F_OFD_SETLKW)
             guest_away(0);
         break;
-    case SYS_pause:
-    case SYS_rt_sigsuspend:
-    case SYS_flock:
-    case SYS_connect:
-    case SYS_semop:
-    case SYS_semtimedop:
-    case SYS_msgsnd:
-    case SYS_msgrcv:
-    case SYS_mq_timedsend:
-    case SYS_mq_timedreceive:
-    case SYS_io_getevents:
-    case SYS_splice:
-    case SYS_tee:
-    case SYS_sendfile:
-    case SYS_fsync:
-    case SYS_fdatasync:
-    case SYS_exit_group:
-        guest_away(0);
-        break;
     default:
+        if (may_always_wait(number))
+            guest_away(0);
         break;
     }
 }

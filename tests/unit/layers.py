@@ -21,6 +21,7 @@ FRONT_DOORS = {'classifier': 'classify', 'migrator': 'pages', 'threadcap.h': 'th
 RULES = 'rules'
 MAX_SOURCE_LINES = 600
 MAX_HEADER_LINES = 200
+MAX_FUNCTION_LINES = 60  # its braces included
 MAX_FILES = 20  # .c files in a folder
 
 # What -> the only file where it may be used.
@@ -81,6 +82,18 @@ def is_pure(parts):
     return parts[0] == 'base' or RULES in parts[:-1]
 
 
+def long_functions(text):
+    """(line, lines) of bodies that are too long; clang-format puts their braces into column 0."""
+    begin = 0
+    for number, line in enumerate(text.split('\n'), 1):
+        if line == '{':
+            begin = number
+        elif line == '}' and begin:
+            if number - begin + 1 > MAX_FUNCTION_LINES:
+                yield begin, number - begin + 1
+            begin = 0
+
+
 def check_include(target, parts, tell):
     """A quoted include of a file of ours."""
     to = target.split('/')
@@ -120,6 +133,8 @@ def check(shim):
         limit = MAX_HEADER_LINES if path.suffix == '.h' else MAX_SOURCE_LINES
         if lines > limit:
             tell(lines, '%d lines, more than %d' % (lines, limit))
+        for number, n in long_functions(text):
+            tell(number, 'a function of %d lines, more than %d' % (n, MAX_FUNCTION_LINES))
         for number, line in enumerate(text.split('\n'), 1):
             m = re.match(r'\s*#\s*include\s*([<"])([^">]+)[">]', line)
             if not m:
@@ -166,6 +181,8 @@ VIOLATIONS = {
     'kernel call': ('place/a.c', 'int f(void) { return open("x", 0); }\n', 'asks the kernel'),
     'abort': ('base/a.c', 'void f(void) { abort(); }\n', 'foreign program'),
     'long source': ('a_hook.c', '\n' * (MAX_SOURCE_LINES + 1), 'lines, more than'),
+    'long function': ('a_hook.c', 'void f(void)\n{\n%s}\n' % ('    g();\n' * 59),
+                      'a function of'),
     'long header': ('a_hook.h', '\n' * (MAX_HEADER_LINES + 1), 'lines, more than'),
     'no room': ('extra/a.c', '\n', 'stands in no room'),
     'no front door': ('extra.c', '\n', 'stands in no room'),

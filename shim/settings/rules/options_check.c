@@ -24,6 +24,39 @@ static bool no_dram(struct hy_amount a)
     return a.value == 0;
 }
 
+/* Settings that another one leaves without effect. */
+static int check_all_idle(const struct hy_settings *s, hy_diag_fn diag, void *ctx)
+{
+    int problems = 0;
+
+    if (s->policy == HY_POLICY_OFF) {
+        if (s->cls != HY_CLASS_UNKNOWN)
+            problems += check_idle(s, OPT_CLASS, OPT_POLICY, diag, ctx);
+        if (s->sites == HY_ON)
+            problems += check_idle(s, OPT_SITES, OPT_POLICY, diag, ctx);
+    }
+    if (s->migrate == HY_MIGRATE_LAZY || s->migrate == HY_MIGRATE_EAGER) {
+        if (s->policy == HY_POLICY_OFF || s->policy == HY_POLICY_PM)
+            problems += check_idle(s, OPT_MIGRATE, OPT_POLICY, diag, ctx);
+        else if (s->dram_allocator == HY_DRAM_NEXT)
+            problems += check_idle(s, OPT_MIGRATE, OPT_DRAM_ALLOCATOR, diag, ctx);
+        else if (s->pm.kind == HY_PM_FILE)
+            problems += check_idle(s, OPT_MIGRATE, OPT_PM, diag, ctx);
+    }
+    if (s->migrate == HY_MIGRATE_OFF) {
+        problems += check_idle(s, OPT_MIGRATE_INTERVAL, OPT_MIGRATE, diag, ctx);
+        problems += check_idle(s, OPT_MIGRATE_RATE, OPT_MIGRATE, diag, ctx);
+        problems += check_idle(s, OPT_MIGRATE_CORE, OPT_MIGRATE, diag, ctx);
+    }
+    if (strcmp(s->registry, "none") == 0)
+        problems += check_idle(s, OPT_DRAM_SHARED, OPT_REGISTRY, diag, ctx);
+    if (s->sites == HY_OFF) {
+        problems += check_idle(s, OPT_SITE_MIN, OPT_SITES, diag, ctx);
+        problems += check_idle(s, OPT_SITE_SAMPLE, OPT_SITES, diag, ctx);
+    }
+    return problems;
+}
+
 int options_check(const struct hy_settings *s, hy_diag_fn diag, void *ctx)
 {
     int problems = 0;
@@ -53,31 +86,7 @@ int options_check(const struct hy_settings *s, hy_diag_fn diag, void *ctx)
         options_tell(diag, ctx, "HYBRID_DRAM is above HYBRID_DRAM_SHARED; the smaller one counts");
         problems++;
     }
-    if (s->policy == HY_POLICY_OFF) {
-        if (s->cls != HY_CLASS_UNKNOWN)
-            problems += check_idle(s, OPT_CLASS, OPT_POLICY, diag, ctx);
-        if (s->sites == HY_ON)
-            problems += check_idle(s, OPT_SITES, OPT_POLICY, diag, ctx);
-    }
-    if (s->migrate == HY_MIGRATE_LAZY || s->migrate == HY_MIGRATE_EAGER) {
-        if (s->policy == HY_POLICY_OFF || s->policy == HY_POLICY_PM)
-            problems += check_idle(s, OPT_MIGRATE, OPT_POLICY, diag, ctx);
-        else if (s->dram_allocator == HY_DRAM_NEXT)
-            problems += check_idle(s, OPT_MIGRATE, OPT_DRAM_ALLOCATOR, diag, ctx);
-        else if (s->pm.kind == HY_PM_FILE)
-            problems += check_idle(s, OPT_MIGRATE, OPT_PM, diag, ctx);
-    }
-    if (s->migrate == HY_MIGRATE_OFF) {
-        problems += check_idle(s, OPT_MIGRATE_INTERVAL, OPT_MIGRATE, diag, ctx);
-        problems += check_idle(s, OPT_MIGRATE_RATE, OPT_MIGRATE, diag, ctx);
-        problems += check_idle(s, OPT_MIGRATE_CORE, OPT_MIGRATE, diag, ctx);
-    }
-    if (strcmp(s->registry, "none") == 0)
-        problems += check_idle(s, OPT_DRAM_SHARED, OPT_REGISTRY, diag, ctx);
-    if (s->sites == HY_OFF) {
-        problems += check_idle(s, OPT_SITE_MIN, OPT_SITES, diag, ctx);
-        problems += check_idle(s, OPT_SITE_SAMPLE, OPT_SITES, diag, ctx);
-    }
+    problems += check_all_idle(s, diag, ctx);
     /* A hint, not an error: STRICT with the default START is what most people write. */
     if (s->strict && s->start > 0 && s->source[OPT_START] == HY_FROM_ENV)
         options_tell(

@@ -264,11 +264,9 @@ static void define_cfa(struct row *r, uint64_t reg, int64_t offset)
 }
 
 /* Instructions without operand in their first byte; false: not understood. */
-static bool extended(struct machine *m, struct cursor *c, const struct cie *cie, unsigned op)
+/* Where it goes on, and what is remembered. false: none of these, or too deep. */
+static bool place_op(struct machine *m, struct cursor *c, const struct cie *cie, unsigned op)
 {
-    struct row *r = &m->now;
-    int64_t d = cie->data_align;
-    uint64_t reg;
     switch (op) {
     case 0x00: /* nop */
         return true;
@@ -281,6 +279,63 @@ static bool extended(struct machine *m, struct cursor *c, const struct cie *cie,
     case 0x04:
         m->loc += take(c, 4) * cie->code_align;
         return true;
+    case 0x0a: /* remember_state */
+        if (m->depth == REMEMBER_MAX)
+            return false;
+        m->stack[m->depth++] = m->now;
+        return true;
+    case 0x0b: /* restore_state */
+        if (m->depth == 0)
+            return false;
+        m->now = m->stack[--m->depth];
+        return true;
+    case 0x2e: /* GNU_args_size */
+        (void)take_uleb(c);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The CFA itself. */
+static bool cfa_op(struct machine *m, struct cursor *c, const struct cie *cie, unsigned op)
+{
+    struct row *r = &m->now;
+    int64_t d = cie->data_align;
+    uint64_t reg;
+    switch (op) {
+    case 0x0c: /* def_cfa */
+        reg = take_uleb(c);
+        define_cfa(r, reg, (int64_t)take_uleb(c));
+        return true;
+    case 0x12: /* def_cfa_sf */
+        reg = take_uleb(c);
+        define_cfa(r, reg, take_sleb(c) * d);
+        return true;
+    case 0x0d: /* def_cfa_register */
+        define_cfa(r, take_uleb(c), r->cfa_offset);
+        return true;
+    case 0x0e: /* def_cfa_offset */
+        r->cfa_offset = (int64_t)take_uleb(c);
+        return true;
+    case 0x13: /* def_cfa_offset_sf */
+        r->cfa_offset = take_sleb(c) * d;
+        return true;
+    case 0x0f: /* def_cfa_expression */
+        expression(c, r, true, 0);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Where a register was saved. */
+static bool rule_op(struct machine *m, struct cursor *c, const struct cie *cie, unsigned op)
+{
+    struct row *r = &m->now;
+    int64_t d = cie->data_align;
+    uint64_t reg;
+    switch (op) {
     case 0x05: /* offset_extended */
         reg = take_uleb(c);
         set_rule(r, reg, AT_CFA, (int64_t)take_uleb(c) * d);
@@ -309,36 +364,6 @@ static bool extended(struct machine *m, struct cursor *c, const struct cie *cie,
         (void)take_sleb(c);
         set_rule(r, reg, UNKNOWN, 0);
         return true;
-    case 0x0a: /* remember_state */
-        if (m->depth == REMEMBER_MAX)
-            return false;
-        m->stack[m->depth++] = *r;
-        return true;
-    case 0x0b: /* restore_state */
-        if (m->depth == 0)
-            return false;
-        *r = m->stack[--m->depth];
-        return true;
-    case 0x0c: /* def_cfa */
-        reg = take_uleb(c);
-        define_cfa(r, reg, (int64_t)take_uleb(c));
-        return true;
-    case 0x12: /* def_cfa_sf */
-        reg = take_uleb(c);
-        define_cfa(r, reg, take_sleb(c) * d);
-        return true;
-    case 0x0d: /* def_cfa_register */
-        define_cfa(r, take_uleb(c), r->cfa_offset);
-        return true;
-    case 0x0e: /* def_cfa_offset */
-        r->cfa_offset = (int64_t)take_uleb(c);
-        return true;
-    case 0x13: /* def_cfa_offset_sf */
-        r->cfa_offset = take_sleb(c) * d;
-        return true;
-    case 0x0f: /* def_cfa_expression */
-        expression(c, r, true, 0);
-        return true;
     case 0x10: /* expression */
         reg = take_uleb(c);
         expression(c, r, false, reg);
@@ -348,12 +373,14 @@ static bool extended(struct machine *m, struct cursor *c, const struct cie *cie,
         skip(c, take_uleb(c));
         set_rule(r, reg, UNKNOWN, 0);
         return true;
-    case 0x2e: /* GNU_args_size */
-        (void)take_uleb(c);
-        return true;
     default:
         return false;
     }
+}
+
+static bool extended(struct machine *m, struct cursor *c, const struct cie *cie, unsigned op)
+{
+    return place_op(m, c, cie, op) || cfa_op(m, c, cie, op) || rule_op(m, c, cie, op);
 }
 
 /* Run instructions as long as they are about addresses up to pc. */
