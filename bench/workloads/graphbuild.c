@@ -13,21 +13,19 @@
  * has a neighbour one nearer, and those with the source's label are reached. */
 #include <stdlib.h>
 
-#include "common.h"
+#include "levels.h"
 
-#define FAR    UINT32_MAX
 #define DEGREE 16 /* on average, both directions */
-#define BATCH  256
 
 struct edge {
     uint32_t a, b;
 };
 
-static uint32_t n, *label, *distance, *frontier[2];
+static uint32_t n, *label;
 static uint64_t edges, *start, part_sum[WL_MAX_THREADS];
 static uint32_t *neighbour;
 static struct edge *list;
-static size_t filled[2];
+static struct levels l;
 static unsigned changed;
 
 /* Vertices whose number ends in 7 know only each other. Others are the likelier the lower. */
@@ -60,9 +58,9 @@ static void prepare(struct wl *w)
         wl_fail("too many vertices");
     n = (uint32_t)most;
     edges = (uint64_t)n * DEGREE / 2;
-    distance = wl_new(n, sizeof(*distance));
+    l.distance = wl_new(n, sizeof(*l.distance));
     label = wl_new(n, sizeof(*label));
-    wl_result(w, distance, n, WL_U32);
+    wl_result(w, l.distance, n, WL_U32);
 }
 
 static void count_degrees(struct wl *w, unsigned id)
@@ -131,8 +129,11 @@ static void build(struct wl *w, unsigned id)
     wl_barrier(w);
     if (id == 0) {
         free(list);
-        frontier[0] = block(n, sizeof(uint32_t));
-        frontier[1] = block(n, sizeof(uint32_t));
+        l.frontier[0] = block(n, sizeof(uint32_t));
+        l.frontier[1] = block(n, sizeof(uint32_t));
+        l.n = n;
+        l.start = start;
+        l.end = neighbour;
     }
     wl_barrier(w);
 }
@@ -183,74 +184,9 @@ static void components(struct wl *w, unsigned id)
     }
 }
 
-static size_t flush(unsigned to, const uint32_t *batch, size_t count)
-{
-    size_t at = __atomic_fetch_add(&filled[to], count, __ATOMIC_RELAXED);
-
-    for (size_t i = 0; i < count; i++)
-        frontier[to][at + i] = batch[i];
-    return 0;
-}
-
-/* Only one thread wins a vertex; all would write the same distance. */
-static bool claim(uint32_t v, uint32_t level)
-{
-    uint32_t expected = FAR;
-
-    return __atomic_load_n(&distance[v], __ATOMIC_RELAXED) == FAR &&
-           __atomic_compare_exchange_n(&distance[v], &expected, level, false, __ATOMIC_RELAXED,
-                                       __ATOMIC_RELAXED);
-}
-
-static void expand(struct wl *w, unsigned id, unsigned from, uint32_t level)
-{
-    uint32_t batch[BATCH];
-    size_t lo, hi, count = 0;
-
-    wl_part(w, filled[from], id, &lo, &hi);
-    for (size_t i = lo; i < hi; i++) {
-        uint32_t u = frontier[from][i];
-
-        for (uint64_t e = start[u]; e < start[u + 1]; e++) {
-            if (!claim(neighbour[e], level))
-                continue;
-            batch[count++] = neighbour[e];
-            if (count == BATCH)
-                count = flush(!from, batch, count);
-        }
-    }
-    flush(!from, batch, count);
-    wl_barrier(w);
-}
-
 static uint32_t source(const struct wl *w, unsigned round)
 {
     return (uint32_t)(wl_hash(w->seed + 1, round) % n);
-}
-
-static void search(struct wl *w, unsigned id, uint32_t vertex)
-{
-    size_t lo, hi;
-    unsigned from = 0;
-
-    wl_part(w, n, id, &lo, &hi);
-    for (size_t v = lo; v < hi; v++)
-        distance[v] = FAR;
-    wl_barrier(w);
-    if (id == 0) {
-        distance[vertex] = 0;
-        frontier[0][0] = vertex;
-        filled[0] = 1;
-        filled[1] = 0;
-    }
-    wl_barrier(w);
-    for (uint32_t level = 1; filled[from] > 0; level++) {
-        expand(w, id, from, level);
-        from = !from;
-        if (id == 0)
-            filled[!from] = 0;
-        wl_barrier(w);
-    }
 }
 
 static void work(struct wl *w, unsigned id)
@@ -258,31 +194,32 @@ static void work(struct wl *w, unsigned id)
     build(w, id);
     components(w, id);
     for (unsigned round = 0; round < w->rounds; round++)
-        search(w, id, source(w, round));
+        levels_search(&l, w, id, source(w, round));
 }
 
 /* From the edges as they were made: the rows themselves are on trial, too. */
 static bool verify(struct wl *w)
 {
-    uint32_t *nearer = frontier[0], last = source(w, w->rounds - 1);
+    uint32_t *nearer = l.frontier[0], *distance = l.distance, last = source(w, w->rounds - 1);
     bool right = distance[last] == 0;
 
     for (uint32_t v = 0; v < n; v++)
-        nearer[v] = v == last || distance[v] == FAR;
+        nearer[v] = v == last || distance[v] == LEVELS_FAR;
     for (uint64_t e = 0; e < edges; e++) {
         struct edge d = edge(w, e);
         uint32_t a = distance[d.a], b = distance[d.b];
 
         right &= label[d.a] == label[d.b] && (a > b ? a - b : b - a) <= 1;
-        nearer[d.a] |= b + 1 == a && b != FAR;
-        nearer[d.b] |= a + 1 == b && a != FAR;
+        nearer[d.a] |= b + 1 == a && b != LEVELS_FAR;
+        nearer[d.b] |= a + 1 == b && a != LEVELS_FAR;
     }
     for (uint32_t v = 0; v < n; v++)
-        right &= nearer[v] && (distance[v] == FAR) == (label[v] != label[last]) && label[v] <= v;
+        right &=
+            nearer[v] && (distance[v] == LEVELS_FAR) == (label[v] != label[last]) && label[v] <= v;
     free(start);
     free(neighbour);
-    free(frontier[0]);
-    free(frontier[1]);
+    free(l.frontier[0]);
+    free(l.frontier[1]);
     return right;
 }
 

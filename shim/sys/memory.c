@@ -2,7 +2,6 @@
  * Memory and memory policy. */
 #include "sys/os.h"
 
-#include <errno.h>
 #include <linux/mempolicy.h>
 #include <string.h>
 #include <sys/mman.h>
