@@ -17,31 +17,27 @@
 #include "pages/migrate_beside.h"
 #include "pages/migrate_books.h"
 #include "pages/migrate_carry.h"
+#include "pages/migrate_clock.h"
 #include "pages/migrate_judge.h"
+#include "pages/migrate_room.h"
 #include "pages/migrate_ways.h"
 #include "pages/migrate_worth.h"
 #include "pages/rules/coverage.h"
 #include "pages/rules/pace.h"
-#include "pages/rules/share.h"
 #include "place/floor.h"
 #include "place/policy.h"
 #include "settings/settings.h"
 #include "sys/emulator.h"
 #include "sys/log.h"
-#include "sys/next.h"
 #include "sys/os.h"
-#include "sys/usage.h"
 
 #define STACK_BYTES  ((size_t)256 << 10)
-#define WAIT_NS      50000000ull /* looks whether to go on, at least so often */
-#define EMPTY_ROUNDS 4           /* a list without moves may only not have come by them */
-#define VISITS       65536u      /* groups in one sweep */
+#define EMPTY_ROUNDS 4      /* a list without moves may only not have come by them */
+#define VISITS       65536u /* groups in one sweep */
 #define LIST         64u
-#define FAULT_NS     800u    /* of a page that is armed */
-#define LOOK_SHARE   100u    /* looking takes this part of the program's time at most */
-#define BLOCK_NS     100000u /* looking at one block in all rounds, until measured */
-#define SPARE_PASSES 16u
-#define PLENTY       16u           /* while so much of DRAM is free, all comes to it */
+#define FAULT_NS     800u          /* of a page that is armed */
+#define LOOK_SHARE   100u          /* looking takes this part of the program's time at most */
+#define BLOCK_NS     100000u       /* looking at one block in all rounds, until measured */
 #define COMING_NS    2000000000ull /* to where the machine's clock waits for the thread, at most */
 
 static struct {
@@ -56,48 +52,10 @@ static struct {
     struct migrate_judge judge;
     struct migrate_worth worth;
     bool priced; /* in this pass */
-    uint64_t free[SPARE_PASSES],
-        spare; /* DRAM: at the ends of the last passes, and in all of them */
-    unsigned at;
-    uint64_t blocks; /* watched, at the last pass */
-    struct share share;
+    struct migrate_room room;
     struct migrate_view view; /* under lock */
 } m;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* --- time -------------------------------------------------------------------------------- */
-
-/* The program's: passes and rates mean the same on an emulated machine. */
-static uint64_t now_ns(void)
-{
-    return emulator_open() ? emulator_now_ns() : os_now_ns();
-}
-
-/* Here only what the machine's clock shows has a cost. */
-static uint64_t spent_ns(void)
-{
-    return emulator_open() ? 0 : os_thread_cpu_ns();
-}
-
-static bool goes_on(void)
-{
-    return runtime_state() == HY_STEERING && !pause_wanted() && !os_main_ended();
-}
-
-/* false: it is time to end. */
-static bool rest_until(uint64_t due)
-{
-    while (goes_on()) {
-        uint64_t now = now_ns();
-        if (now >= due)
-            return true;
-        if (emulator_open())
-            (void)emulator_sleep_ns(due - now, WAIT_NS);
-        else
-            pause_sleep(HY_MIN(due - now, WAIT_NS));
-    }
-    return false;
-}
 
 /* --- where and whether ------------------------------------------------------------------- */
 
@@ -145,8 +103,7 @@ static bool begin(void)
     pace_init(&m.pace, &limits);
     judge_init(&m.judge);
     m.worth = (struct migrate_worth){0};
-    m.share = (struct share){0};
-    m.blocks = 0;
+    m.room = (struct migrate_room){0};
     books_open(true);
     pthread_mutex_lock(&lock);
     m.view.state = m.state = MIGRATE_WATCHES;
@@ -162,27 +119,6 @@ static bool begin(void)
 
 /* --- moving ------------------------------------------------------------------------------ */
 
-/* Watched pages that may be on DRAM: what is there, and what is free; less when others ask. */
-static uint64_t dram_pages(const uint64_t on[HY_TIERS], const struct migrate_pass *pass)
-{
-    uint64_t vacated = pass->down_pages - HY_MIN(pass->up_pages, pass->down_pages);
-    struct policy_view v;
-    policy_get(&v);
-    if (floor_on()) /* what is charged may lie on PM, or not be touched yet */
-        return on[HY_DRAM] + HY_MAX(m.spare / HY_PAGE, vacated);
-    int64_t room = (int64_t)(policy_dram_share() / HY_PAGE) - (int64_t)(v.used[HY_DRAM] / HY_PAGE);
-    return (uint64_t)HY_MAX((int64_t)on[HY_DRAM] + room, (int64_t)0);
-}
-
-/* Others leave DRAM, or ask for some. Who is CPU-bound would be asked for it again. */
-static bool others_changed(void)
-{
-    struct policy_view v;
-    policy_get(&v);
-    bool asked = share_is_asked(&m.share, v.asked, v.used[HY_DRAM]);
-    return asked || (v.cls != HY_CLASS_CPU && share_grows(&m.share, policy_dram_share()));
-}
-
 /* Free DRAM serves nobody: what fits comes up, after the first look and at the full rate, as soon
  * as no more memory has come for an interval; so does what others leave later. Hot pages that are
  * found later change places with it. */
@@ -190,21 +126,19 @@ static bool fill_free(struct migrate_pass *pass)
 {
     struct page_move list[LIST];
     uint64_t bands[HY_TIERS][BANDS], on[HY_TIERS];
-    uint64_t blocks = sampler_blocks();
-    bool settled = blocks == m.blocks;
-    m.blocks = blocks;
-    (void)others_changed();
-    if (m.share.filled || m.eager || !settled || m.worth.counted)
+    bool settled = room_settled(&m.room, sampler_blocks());
+    (void)room_changed(&m.room);
+    if (m.room.share.filled || m.eager || !settled || m.worth.counted)
         return false;
-    for (uint64_t most; (most = pace_fill(&m.pace)) > 0 && goes_on();) {
+    for (uint64_t most; (most = pace_fill(&m.pace)) > 0 && clock_goes_on();) {
         sampler_totals(bands, on);
         struct move_limits l = {
-            .dram_pages = dram_pages(on, pass), .moves = most, .fill_cold = true};
+            .dram_pages = room_pages(&m.room, on, pass), .moves = most, .fill_cold = true};
         unsigned n = l.dram_pages > on[HY_DRAM] ? sampler_moves(&l, VISITS, list, LIST, NULL) : 0;
-        m.share.filled = n == 0;
-        for (unsigned i = 0; i < n && !m.share.filled; i++)
-            m.share.filled = !carry_out(&m.carrier, &list[i], pass, true);
-        if (m.share.filled)
+        m.room.share.filled = n == 0;
+        for (unsigned i = 0; i < n && !m.room.share.filled; i++)
+            m.room.share.filled = !carry_out(&m.carrier, &list[i], pass, true);
+        if (m.room.share.filled)
             break;
     }
     return pass->up_pages > 0;
@@ -225,11 +159,11 @@ static void move_pages_of_pass(struct migrate_pass *pass)
         swaps = m.priced ? worth_swaps(&m.worth) : 0;
     } else if (!trial && m.pace.caution > 0)
         swaps = clear = 0; /* one trial at a time */
-    for (int empty = 0; empty < EMPTY_ROUNDS && open[HY_PM] && goes_on();) {
+    for (int empty = 0; empty < EMPTY_ROUNDS && open[HY_PM] && clock_goes_on();) {
         sampler_totals(bands, on);
         struct move_limits l = {
-            .dram_pages =
-                open[HY_DRAM] ? dram_pages(on, pass) : HY_MIN(dram_pages(on, pass), on[HY_DRAM]),
+            .dram_pages = open[HY_DRAM] ? room_pages(&m.room, on, pass)
+                                        : HY_MIN(room_pages(&m.room, on, pass), on[HY_DRAM]),
             .moves = counted ? pace_owed(&m.pace) : pace_moves(&m.pace),
             .swaps = swaps - HY_MIN(swaps, pass->down_pages),
             .clear = clear - HY_MIN(clear, pass->down_pages),
@@ -248,7 +182,7 @@ static void move_pages_of_pass(struct migrate_pass *pass)
             break;
         m.balance.step = 0;
         empty = n ? 0 : empty + 1;
-        for (unsigned i = 0; i < n && goes_on(); i++)
+        for (unsigned i = 0; i < n && clock_goes_on(); i++)
             if (open[list[i].to] && !carry_out(&m.carrier, &list[i], pass, false))
                 open[list[i].to] = false;
         if (!open[HY_DRAM] && n > 0 && list[n - 1].to == HY_DRAM)
@@ -294,24 +228,24 @@ static uint64_t look_ns(void)
 /* false: it is time to end. */
 static bool look(struct migrate_pass *pass)
 {
-    uint64_t blocks = sampler_blocks(), start = now_ns(), spent = spent_ns();
+    uint64_t blocks = sampler_blocks(), start = clock_now_ns(), spent = clock_spent_ns();
     uint64_t budget = m.pace.interval / 1000 * m.pace.limits.core_permille;
     m.priced = worth_begin(&m.worth);
     unsigned n = sampler_begin(coverage_share(blocks, m.block_ns, budget));
     for (unsigned i = 0; i < HISTORY_ROUNDS; i++) {
-        if (!rest_until(start + (i + 1) * look_ns() / HISTORY_ROUNDS))
+        if (!clock_rest_until(start + (i + 1) * look_ns() / HISTORY_ROUNDS))
             return false;
         judge_gather(&m.judge, &m.pace);
         sampler_round(i);
     }
-    pass->look_ns = now_ns() - start;
+    pass->look_ns = clock_now_ns() - start;
     sampler_end(&pass->stats);
     books_settle(0); /* pages that have gone */
-    spent = spent_ns() - spent;
+    spent = clock_spent_ns() - spent;
     if (n > 0)
         m.block_ns = (3 * m.block_ns + spent / n) / 4;
     m.view.look_ns += spent;
-    pace_elapsed(&m.pace, now_ns() - start, spent);
+    pace_elapsed(&m.pace, clock_now_ns() - start, spent);
     /* Where counts tell of a new phase (judge_gather), pages that change all the time are a
      * sweep seen in parts: looking more often would only show smaller ones. */
     pace_pass(&m.pace, pass->stats.observed, judge_counts(&m.judge) ? 0 : pass->stats.changed);
@@ -329,7 +263,7 @@ static void publish(struct migrate_pass *pass)
     pass->tracked_pages = pass->stats.observed;
     pass->written_pages = pass->stats.written;
     pass->interval_ns = m.pace.interval;
-    pass->end_ns = now_ns();
+    pass->end_ns = clock_now_ns();
     pthread_mutex_lock(&lock);
     pass->number = ++m.view.passes;
     m.view.up_bytes += pass->up_pages * HY_PAGE;
@@ -350,22 +284,22 @@ static void publish(struct migrate_pass *pass)
 static bool rest_between(uint64_t start)
 {
     uint64_t now;
-    while ((now = now_ns()) < start + m.pace.interval) {
-        if (!rest_until(HY_MIN(now + m.pace.limits.interval_min, start + m.pace.interval)))
+    while ((now = clock_now_ns()) < start + m.pace.interval) {
+        if (!clock_rest_until(HY_MIN(now + m.pace.limits.interval_min, start + m.pace.interval)))
             return false;
         judge_gather(&m.judge, &m.pace);
-        if (others_changed())
+        if (room_changed(&m.room))
             break;
     }
-    return goes_on();
+    return clock_goes_on();
 }
 
 /* What others have moved meanwhile; at its cost. */
 static void look_beside(void)
 {
-    uint64_t spent = spent_ns();
+    uint64_t spent = clock_spent_ns();
     beside_look(&m.beside, &m.carrier.how, &m.pace);
-    spent = spent_ns() - spent;
+    spent = clock_spent_ns() - spent;
     pace_elapsed(&m.pace, 0, spent);
     pthread_mutex_lock(&lock);
     m.view.look_ns += spent;
@@ -373,30 +307,12 @@ static void look_beside(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* All lies on DRAM, and nobody asks for it: nothing that looking could tell would be acted on. */
-static bool all_is_well(void)
-{
-    struct policy_view v;
-    policy_get(&v);
-    if (floor_on() && floor_dram_free() < hy_machine.dram_bytes / PLENTY)
-        return false; /* some of what was touched may have come to PM */
-    return v.used[HY_PM] == 0 && v.asked == 0 && !m.eager && sampler_extra_dram() == 0;
-}
-
-static void note_free(void)
-{
-    m.free[m.at++ % SPARE_PASSES] = floor_dram_free();
-    m.spare = UINT64_MAX;
-    for (unsigned i = 0; i < SPARE_PASSES; i++)
-        m.spare = HY_MIN(m.spare, m.free[i]);
-}
-
 static bool one_pass(void)
 {
     struct migrate_pass pass = {0};
     m.pace.limits.interval_min = control_interval_ns();
     m.pace.interval = HY_MAX(m.pace.interval, m.pace.limits.interval_min);
-    uint64_t start = now_ns(), slept, moving;
+    uint64_t start = clock_now_ns(), slept, moving;
     if (!sampler_alive()) {
         bool killing = ways_filtered(); /* before the calls that open it anew */
         if (killing || sampler_reopen() != 0) {
@@ -408,12 +324,12 @@ static bool one_pass(void)
     }
     books_watch_new();
     if (sampler_blocks() == 0)
-        return rest_until(start + m.pace.limits.interval_min);
-    if (all_is_well()) {
+        return clock_rest_until(start + m.pace.limits.interval_min);
+    if (!m.eager && room_for_all()) {
         /* Unless others have moved something to PM. A filter is found by the next pass. */
         if (beside_due(&m.beside) && !ways_filtered())
             look_beside();
-        return rest_until(start + m.pace.limits.interval_min);
+        return clock_rest_until(start + m.pace.limits.interval_min);
     }
     if (!look(&pass))
         return false;
@@ -422,19 +338,19 @@ static bool one_pass(void)
         return false;
     }
     look_beside();
-    note_free();
+    room_note_free(&m.room);
     bool fills = fill_free(&pass);
     sampler_totals(pass.pages, pass.on);
     judge(&pass);
-    moving = now_ns();
+    moving = clock_now_ns();
     if (!fills) /* what those bring is not mixed with it */
         move_pages_of_pass(&pass);
-    slept = now_ns();
+    slept = clock_now_ns();
     m.judge.regretted = HY_MAX(m.judge.regretted, pass.regretted_pages);
     m.view.move_ns += slept - moving;
     publish(&pass);
     bool on = rest_between(start);
-    pace_elapsed(&m.pace, now_ns() - slept, 0);
+    pace_elapsed(&m.pace, clock_now_ns() - slept, 0);
     return on;
 }
 
@@ -458,7 +374,7 @@ static void *pages_main(void *unused)
     emulator_ignore_thread();
     __atomic_store_n(&m.there, true, __ATOMIC_RELEASE);
     if (begin())
-        while (goes_on() && one_pass())
+        while (clock_goes_on() && one_pass())
             ;
     emulator_let_go();
     bool pause = pause_wanted();

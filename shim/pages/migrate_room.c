@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * See migrate_room.h. */
+#include "pages/migrate_room.h"
+
+#include "core/state.h"
+#include "place/floor.h"
+#include "place/policy.h"
+
+#define PLENTY 16u /* while so much of DRAM is free, all comes to it */
+
+uint64_t room_pages(const struct migrate_room *r, const uint64_t on[HY_TIERS],
+                    const struct migrate_pass *pass)
+{
+    uint64_t vacated = pass->down_pages - HY_MIN(pass->up_pages, pass->down_pages);
+    struct policy_view v;
+    policy_get(&v);
+    if (floor_on()) /* what is charged may lie on PM, or not be touched yet */
+        return on[HY_DRAM] + HY_MAX(r->spare / HY_PAGE, vacated);
+    int64_t room = (int64_t)(policy_dram_share() / HY_PAGE) - (int64_t)(v.used[HY_DRAM] / HY_PAGE);
+    return (uint64_t)HY_MAX((int64_t)on[HY_DRAM] + room, (int64_t)0);
+}
+
+/* Who is CPU-bound would be asked for it again. */
+bool room_changed(struct migrate_room *r)
+{
+    struct policy_view v;
+    policy_get(&v);
+    bool asked = share_is_asked(&r->share, v.asked, v.used[HY_DRAM]);
+    return asked || (v.cls != HY_CLASS_CPU && share_grows(&r->share, policy_dram_share()));
+}
+
+bool room_settled(struct migrate_room *r, uint64_t blocks)
+{
+    bool settled = blocks == r->blocks;
+    r->blocks = blocks;
+    return settled;
+}
+
+void room_note_free(struct migrate_room *r)
+{
+    r->free[r->at++ % SPARE_PASSES] = floor_dram_free();
+    r->spare = UINT64_MAX;
+    for (unsigned i = 0; i < SPARE_PASSES; i++)
+        r->spare = HY_MIN(r->spare, r->free[i]);
+}
+
+bool room_for_all(void)
+{
+    struct policy_view v;
+    policy_get(&v);
+    if (floor_on() && floor_dram_free() < hy_machine.dram_bytes / PLENTY)
+        return false; /* some of what was touched may have come to PM */
+    return v.used[HY_PM] == 0 && v.asked == 0 && sampler_extra_dram() == 0;
+}
