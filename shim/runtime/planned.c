@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "decide/site_quota.h"
+#include "decide/site_turns.h"
 #include "runtime/figures.h"
 #include "runtime/floor.h"
 #include "runtime/internal.h"
@@ -44,8 +45,9 @@ static struct {
     struct plan_site site[PLAN_MAX]; /* as in the profile */
     struct plan_site scaled[PLAN_MAX];
     struct quota_site state[PLAN_MAX];
-    uint64_t stamp[PLAN_MAX]; /* volume at the last allocation; 0: none yet */
-    bool unlikely[PLAN_MAX];  /* its modules are not loaded */
+    uint64_t stamp[PLAN_MAX];        /* volume at the last allocation; 0: none yet */
+    struct site_turn turn[PLAN_MAX]; /* by the program's threads, without a lock: guesses only */
+    bool unlikely[PLAN_MAX];         /* its modules are not loaded */
     struct site_plan plan;
     struct plan_scratch scratch;
     uint64_t quota[PLAN_MAX];
@@ -155,6 +157,28 @@ static uint64_t sum_kept(const struct kept *k)
 static void keep(void)
 {
     policy_keep_dram(sum_kept(__atomic_load_n(&kept, __ATOMIC_ACQUIRE)));
+}
+
+/* Of it, what is kept from a block of site `i` that comes now: not what the better ones will only
+ * ask for when that is gone. */
+static uint64_t sum_kept_from(unsigned i, const struct kept *k, uint64_t now)
+{
+    uint64_t sum = 0;
+    for (unsigned e = 0; k && e < k->n; e++) {
+        unsigned other = k->entry[e].site;
+        uint64_t live = sites_steered_live(other), quota = k->entry[e].quota;
+        if (other != i && (live > 0 || site_turns_meet(&pl.turn[other], &pl.turn[i], now)))
+            sum += quota > live + k->entry[e].slack ? quota - live : 0;
+    }
+    return sum;
+}
+
+/* A site that the plan has no DRAM for takes its turn on what is free and not asked for before. */
+static bool takes_turn(unsigned i, const struct kept *k, size_t n, uint64_t now)
+{
+    if (!floor_on() || pl.turn[i].length == 0 || pl.plan.place[i].why == PLAN_IDLE)
+        return false;
+    return floor_dram_left() >= n + sum_kept_from(i, k, now);
 }
 
 static void fill(void)
@@ -300,6 +324,8 @@ void planned_alloc(site_id id, size_t n, uint32_t weight, enum hy_tier *tier)
     const struct kept *k = __atomic_load_n(&kept, __ATOMIC_ACQUIRE);
     bool first = false, look = now >= k->lapse_at;
     if (i >= 0) {
+        if (sites_steered_live((unsigned)i) <= (uint64_t)n * weight)
+            site_turn_begin(&pl.turn[i], now);
         first = __atomic_exchange_n(&pl.stamp[i], now, __ATOMIC_RELAXED) == 0;
         look |= first || sites_steered_live((unsigned)i) > get(&pl.quota[i]);
     }
@@ -311,13 +337,19 @@ void planned_alloc(site_id id, size_t n, uint32_t weight, enum hy_tier *tier)
     } else if (i >= 0) {
         keep();
     }
-    (void)sites_tier(id, tier);
+    if (sites_tier(id, tier) && i >= 0 && *tier == HY_PM && !pl.site[i].fixed &&
+        takes_turn((unsigned)i, k, n, now))
+        *tier = HY_DRAM;
 }
 
 void planned_free(site_id id)
 {
-    if (pl.on && sites_steered(id) >= 0)
-        keep();
+    int i = pl.on ? sites_steered(id) : -1;
+    if (i < 0)
+        return;
+    if (sites_steered_live((unsigned)i) == 0)
+        site_turn_end(&pl.turn[i], get(&volume));
+    keep();
 }
 
 void planned_tick(void)
