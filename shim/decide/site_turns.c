@@ -19,3 +19,10 @@ bool site_turns_meet(const struct site_turn *t, const struct site_turn *other, u
         return true;
     return t->since + t->period <= now + other->length;
 }
+
+bool site_turn_pays(uint64_t n, uint64_t left, uint64_t kept, double saves, double kept_saves)
+{
+    uint64_t takes = HY_MIN(n, left), free = left > kept ? left - kept : 0;
+    uint64_t taken_away = takes > free ? takes - free : 0;
+    return takes > 0 && saves * (double)takes > kept_saves * (double)taken_away;
+}

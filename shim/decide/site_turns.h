@@ -21,5 +21,9 @@ void site_turn_end(struct site_turn *t, uint64_t now);
 /* Will a site that holds nothing now come before a block is freed that `other` gets now? As far as
  * is known: what has not come twice can come at any time, what has not ended once has no end. */
 bool site_turns_meet(const struct site_turn *t, const struct site_turn *other, uint64_t now);
+/* Is a block of `n` bytes better begun on DRAM, of which `left` is free and `kept` of that wanted
+ * before the block is gone? `saves`, `kept_saves`: what a byte of either saves there. What it does
+ * not find there lies on PM. */
+bool site_turn_pays(uint64_t n, uint64_t left, uint64_t kept, double saves, double kept_saves);
 
 #endif

@@ -47,6 +47,7 @@ static struct {
     struct quota_site state[PLAN_MAX];
     uint64_t stamp[PLAN_MAX];        /* volume at the last allocation; 0: none yet */
     struct site_turn turn[PLAN_MAX]; /* by the program's threads, without a lock: guesses only */
+    uint64_t came[PLAN_MAX];         /* bytes asked for so far */
     bool unlikely[PLAN_MAX];         /* its modules are not loaded */
     struct site_plan plan;
     struct plan_scratch scratch;
@@ -78,6 +79,12 @@ static uint64_t get(const uint64_t *p)
     return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
 
+/* What a byte of it saves on DRAM. */
+static double saves(unsigned i)
+{
+    return pl.plan.place[i].saves_ns / (double)HY_MAX(pl.scaled[i].bytes, 1u);
+}
+
 /* --- what is kept ---------------------------------------------------------------- */
 
 static uint64_t patience(unsigned i)
@@ -86,13 +93,22 @@ static uint64_t patience(unsigned i)
     return (uint64_t)all;
 }
 
+/* All that the recorded run asked for has been asked for: it is not expected again. Where a run is
+ * longer all the same, the kernel splits what comes by what is free then; where a limit is kept by
+ * whole blocks, that is too early (patience). */
+static bool all_came(unsigned i)
+{
+    double in_all = (double)hy_config.profile.sites[i].bytes * pl.planned_scale;
+    return (double)get(&pl.came[i]) >= in_all * (1 - SCALE_MARGIN);
+}
+
 static void update_states(uint64_t now)
 {
     for (unsigned i = 0; i < pl.n_profile; i++) {
         struct quota_site *s = &pl.state[i];
         s->live = sites_steered_live(i);
-        s->lapsed =
-            now - get(&pl.stamp[i]) > patience(i) || (pl.unlikely[i] && get(&pl.stamp[i]) == 0);
+        s->lapsed = now - get(&pl.stamp[i]) > patience(i) || (floor_on() && all_came(i)) ||
+                    (pl.unlikely[i] && get(&pl.stamp[i]) == 0);
     }
 }
 
@@ -159,16 +175,19 @@ static void keep(void)
     policy_keep_dram(sum_kept(__atomic_load_n(&kept, __ATOMIC_ACQUIRE)));
 }
 
-/* Of it, what is kept from a block of site `i` that comes now: not what the better ones will only
- * ask for when that is gone. */
-static uint64_t sum_kept_from(unsigned i, const struct kept *k, uint64_t now)
+/* Of it, what is kept from a block of site `i` that comes now (not what the better ones will only
+ * ask for when that is gone), and what all of that saves. */
+static uint64_t sum_kept_from(unsigned i, const struct kept *k, uint64_t now, double *ret_saves)
 {
     uint64_t sum = 0;
     for (unsigned e = 0; k && e < k->n; e++) {
         unsigned other = k->entry[e].site;
         uint64_t live = sites_steered_live(other), quota = k->entry[e].quota;
-        if (other != i && (live > 0 || site_turns_meet(&pl.turn[other], &pl.turn[i], now)))
-            sum += quota > live + k->entry[e].slack ? quota - live : 0;
+        if (other == i || quota <= live + k->entry[e].slack ||
+            (live == 0 && !site_turns_meet(&pl.turn[other], &pl.turn[i], now)))
+            continue;
+        sum += quota - live;
+        *ret_saves += saves(other) * (double)(quota - live);
     }
     return sum;
 }
@@ -176,9 +195,11 @@ static uint64_t sum_kept_from(unsigned i, const struct kept *k, uint64_t now)
 /* A site that the plan has no DRAM for takes its turn on what is free and not asked for before. */
 static bool takes_turn(unsigned i, const struct kept *k, size_t n, uint64_t now)
 {
-    if (!floor_on() || pl.turn[i].length == 0 || pl.plan.place[i].why == PLAN_IDLE)
+    double lost = 0;
+    if (!floor_on() || pl.plan.place[i].why == PLAN_IDLE)
         return false;
-    return floor_dram_left() >= n + sum_kept_from(i, k, now);
+    uint64_t from = sum_kept_from(i, k, now, &lost);
+    return site_turn_pays(n, floor_dram_left(), from, saves(i), from ? lost / (double)from : 0);
 }
 
 static void fill(void)
@@ -324,6 +345,7 @@ void planned_alloc(site_id id, size_t n, uint32_t weight, enum hy_tier *tier)
     const struct kept *k = __atomic_load_n(&kept, __ATOMIC_ACQUIRE);
     bool first = false, look = now >= k->lapse_at;
     if (i >= 0) {
+        __atomic_add_fetch(&pl.came[i], (uint64_t)n * weight, __ATOMIC_RELAXED);
         if (sites_steered_live((unsigned)i) <= (uint64_t)n * weight)
             site_turn_begin(&pl.turn[i], now);
         first = __atomic_exchange_n(&pl.stamp[i], now, __ATOMIC_RELAXED) == 0;

@@ -78,6 +78,19 @@ static void another_rhythm_is_learned_in_a_turn(void **state)
     assert_true(site_turns_meet(&t, &brief, 205));
 }
 
+static void what_is_taken_from_better_ones_must_be_made_up_for(void **state)
+{
+    (void)state;
+    assert_true(site_turn_pays(100, 150, 50, 1, 99));
+    assert_false(site_turn_pays(100, 150, 51, 1, 101));
+    assert_true(site_turn_pays(100, 150, 51, 1, 99));
+    /* What does not find room costs nobody anything. */
+    assert_true(site_turn_pays(1000, 100, 0, 1, 99));
+    assert_false(site_turn_pays(1000, 100, 100, 1, 2));
+    assert_false(site_turn_pays(1000, 0, 0, 1, 0));
+    assert_false(site_turn_pays(1000, 100, 0, 0, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -85,6 +98,7 @@ int main(void)
         cmocka_unit_test(what_has_not_ended_has_no_end),
         cmocka_unit_test(turns_that_overlap_in_each_step_meet),
         cmocka_unit_test(another_rhythm_is_learned_in_a_turn),
+        cmocka_unit_test(what_is_taken_from_better_ones_must_be_made_up_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
