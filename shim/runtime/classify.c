@@ -14,6 +14,7 @@
 #include "runtime/record.h"
 #include "runtime/migrate.h"
 #include "runtime/observe.h"
+#include "runtime/planned.h"
 #include "runtime/threadsearch.h"
 #include "runtime/trace.h"
 #include "service/sampler_rings.h"
@@ -139,6 +140,7 @@ static void one_window(void)
     pthread_mutex_unlock(&lock);
     record_window(&w, &cl.classifier.now);
     publish(before);
+    planned_window(&w);
     threadsearch_window(&w, &cl.classifier.now, &cl.figures);
 }
 

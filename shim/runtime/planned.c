@@ -6,11 +6,13 @@
 
 #include <string.h>
 
+#include "decide/plan_trial.h"
 #include "decide/site_quota.h"
 #include "decide/site_turns.h"
 #include "runtime/figures.h"
 #include "runtime/floor.h"
 #include "runtime/internal.h"
+#include "runtime/regret.h"
 #include "sys/log.h"
 #include "sys/os.h"
 
@@ -56,6 +58,8 @@ static struct {
     double planned_scale;
     uint64_t share, footprint, total;
     uint32_t plans;
+    struct plan_trial trial; /* by the control thread */
+    bool given_up;
 } pl;
 
 static struct kept generation[2];
@@ -391,6 +395,42 @@ void planned_tick(void)
         log_plan();
 }
 
+/* Until all have come that the plan has DRAM for, its promise is not for what there is. */
+static bool is_in_place(void)
+{
+    for (unsigned i = 0; i < pl.n_profile; i++)
+        if (pl.quota[i] > 0 && get(&pl.stamp[i]) == 0)
+            return false;
+    return true;
+}
+
+/* What is named stays; all else is placed as if there were no profile. */
+static void give_up(void)
+{
+    __atomic_store_n(&pl.on, false, __ATOMIC_RELAXED);
+    pl.given_up = true;
+    for (unsigned i = 0; i < pl.n_profile; i++)
+        sites_set_tier(i, pl.site[i].fixed, pl.site[i].tier);
+    policy_keep_dram(0);
+    log_info("profile: the plan is given up: it takes %.2f of the time that it promised",
+             pl.trial.placed_ns / pl.trial.promised_ns);
+}
+
+void planned_window(const struct window *w)
+{
+    struct work promised = pl.work;
+    double run_ns;
+    if (!pl.on || !is_in_place() || !try_lock())
+        return;
+    site_plan_on_pm(&pl.work, pl.scaled, &pl.plan, &promised.pm_reads, &promised.pm_writes);
+    struct regret *purse = purse_open(&run_ns);
+    bool holds = plan_trial_window(&pl.trial, purse, run_ns, &pl.figures, w, &promised);
+    purse_close();
+    if (!holds)
+        give_up();
+    unlock();
+}
+
 /* The thread that held the lock is not in the child. */
 void planned_child(void)
 {
@@ -401,6 +441,7 @@ void planned_get(struct planned_view *ret)
 {
     memset(ret, 0, sizeof(*ret));
     ret->on = pl.on;
+    ret->given_up = pl.given_up;
     if (!pl.on)
         return;
     ret->sites = pl.n_profile;
