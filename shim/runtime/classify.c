@@ -15,6 +15,7 @@
 #include "runtime/migrate.h"
 #include "runtime/observe.h"
 #include "runtime/planned.h"
+#include "runtime/threadcap.h"
 #include "runtime/threadsearch.h"
 #include "runtime/trace.h"
 #include "service/sampler_rings.h"
@@ -118,6 +119,7 @@ static void one_window(void)
 {
     enum hy_class before = cl.classifier.now.cls;
     struct policy_view v;
+    struct threadcap_view cap;
     struct window w;
 
     if (counters_window(&w) < 0) {
@@ -127,7 +129,9 @@ static void one_window(void)
     }
     policy_get(&v);
     if (cl.counters.source != COUNTERS_REPLAY) {
-        window_set(&w, WINDOW_threads, runtime_program_threads());
+        threadcap_get(&cap);
+        window_set(&w, WINDOW_threads, HY_MAX(cap.live, cap.cap ? cap.most : 0));
+        window_set(&w, WINDOW_cap, cap.cap);
         window_set(&w, WINDOW_dram_bytes, v.used[HY_DRAM]);
         window_set(&w, WINDOW_pm_bytes, v.used[HY_PM]);
     }
