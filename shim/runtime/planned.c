@@ -59,7 +59,7 @@ static struct {
     uint64_t share, footprint, total;
     uint32_t plans;
     struct plan_trial trial; /* by the control thread */
-    bool given_up;
+    bool in_place, given_up;
 } pl;
 
 static struct kept generation[2];
@@ -395,12 +395,15 @@ void planned_tick(void)
         log_plan();
 }
 
-/* Until all have come that the plan has DRAM for, its promise is not for what there is. */
+/* Until all have come once that the plan has DRAM for, its promise is not for what there is. Of
+ * small blocks few are seen (publish_kept): they are not waited for. */
 static bool is_in_place(void)
 {
-    for (unsigned i = 0; i < pl.n_profile; i++)
-        if (pl.quota[i] > 0 && get(&pl.stamp[i]) == 0)
+    for (unsigned i = 0; i < pl.n_profile && !pl.in_place; i++)
+        if (pl.plan.place[i].dram_bytes > 0 && get(&pl.stamp[i]) == 0 &&
+            hy_config.profile.sites[i].max_size >= hy_config.set.site_min)
             return false;
+    pl.in_place = true;
     return true;
 }
 
