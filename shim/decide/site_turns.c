@@ -1,23 +1,37 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "decide/site_turns.h"
 
+static uint64_t get(const uint64_t *p)
+{
+    return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+static void put(uint64_t *p, uint64_t v)
+{
+    __atomic_store_n(p, v, __ATOMIC_RELAXED);
+}
+
 void site_turn_begin(struct site_turn *t, uint64_t now)
 {
-    t->period = t->since > 0 && now > t->since ? now - t->since : 0;
-    t->since = now;
+    uint64_t since = get(&t->since);
+
+    put(&t->period, since > 0 && now > since ? now - since : 0);
+    put(&t->since, now);
 }
 
 void site_turn_end(struct site_turn *t, uint64_t now)
 {
+    uint64_t since = get(&t->since);
+
     /* Nothing else was asked for meanwhile: it has ended all the same. */
-    t->length = now > t->since ? now - t->since : 1;
+    put(&t->length, now > since ? now - since : 1);
 }
 
 bool site_turns_meet(const struct site_turn *t, const struct site_turn *other, uint64_t now)
 {
-    if (t->period == 0 || other->length == 0)
-        return true;
-    return t->since + t->period <= now + other->length;
+    uint64_t period = get(&t->period), length = get(&other->length);
+
+    return period == 0 || length == 0 || get(&t->since) + period <= now + length;
 }
 
 bool site_turn_pays(uint64_t n, uint64_t left, uint64_t kept, double saves, double kept_saves)

@@ -2,7 +2,8 @@
  * Call sites that hold memory by turns: what a step of a program allocates and frees again. Two
  * sites whose turns do not meet can have the same DRAM, which a plan (site_plan.h), that adds up
  * the most of each, gives to one of them only. Time is the volume that the program has allocated,
- * so it stands while nothing is asked for. Pure. */
+ * so it stands while nothing is asked for. Any thread may call, without a lock:
+ * turns that two threads tell of at once are a wrong guess, no more. Pure. */
 #ifndef HYBRID_DECIDE_SITE_TURNS_H
 #define HYBRID_DECIDE_SITE_TURNS_H
 

@@ -48,7 +48,7 @@ static struct {
     struct plan_site scaled[PLAN_MAX];
     struct quota_site state[PLAN_MAX];
     uint64_t stamp[PLAN_MAX];        /* volume at the last allocation; 0: none yet */
-    struct site_turn turn[PLAN_MAX]; /* by the program's threads, without a lock: guesses only */
+    struct site_turn turn[PLAN_MAX]; /* by the program's threads */
     uint64_t came[PLAN_MAX];         /* bytes asked for so far */
     bool unlikely[PLAN_MAX];         /* its modules are not loaded */
     struct site_plan plan;
@@ -434,9 +434,10 @@ void planned_window(const struct window *w)
     unlock();
 }
 
-/* The thread that held the lock is not in the child. */
+/* The thread that held the lock is not in the child, whose purse is another. */
 void planned_child(void)
 {
+    pl.trial = (struct plan_trial){0};
     unlock();
 }
 
