@@ -83,6 +83,11 @@ static uint64_t get(const uint64_t *p)
     return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
 
+static bool is_on(void)
+{
+    return __atomic_load_n(&pl.on, __ATOMIC_RELAXED);
+}
+
 /* What a byte of it saves on DRAM. */
 static double saves(unsigned i)
 {
@@ -208,6 +213,8 @@ static bool takes_turn(unsigned i, const struct kept *k, size_t n, uint64_t now)
 
 static void fill(void)
 {
+    if (!is_on()) /* given up a moment ago */
+        return;
     uint64_t now = get(&volume);
     update_states(now);
     site_quota_fill(&pl.plan, pl.state, pl.share, pl.quota);
@@ -341,13 +348,13 @@ static void note_size(unsigned i, size_t n)
 void planned_alloc(site_id id, size_t n, uint32_t weight, enum hy_tier *tier)
 {
     int i = sites_steered(id);
-    if (HY_LIKELY(!pl.on)) {
+    if (HY_LIKELY(!is_on())) {
         (void)sites_tier(id, tier);
         return;
     }
     uint64_t now = __atomic_add_fetch(&volume, (uint64_t)n * weight, __ATOMIC_RELAXED);
     const struct kept *k = __atomic_load_n(&kept, __ATOMIC_ACQUIRE);
-    bool first = false, look = now >= k->lapse_at;
+    bool first = false, look = k && now >= k->lapse_at;
     if (i >= 0) {
         __atomic_add_fetch(&pl.came[i], (uint64_t)n * weight, __ATOMIC_RELAXED);
         if (sites_steered_live((unsigned)i) <= (uint64_t)n * weight)
@@ -363,14 +370,16 @@ void planned_alloc(site_id id, size_t n, uint32_t weight, enum hy_tier *tier)
     } else if (i >= 0) {
         keep();
     }
-    if (sites_tier(id, tier) && i >= 0 && *tier == HY_PM && !pl.site[i].fixed &&
-        takes_turn((unsigned)i, k, n, now))
-        *tier = HY_DRAM;
+    if (sites_tier(id, tier) && i >= 0 && *tier == HY_PM && !pl.site[i].fixed && try_lock()) {
+        if (takes_turn((unsigned)i, k, n, now))
+            *tier = HY_DRAM;
+        unlock();
+    }
 }
 
 void planned_free(site_id id)
 {
-    int i = pl.on ? sites_steered(id) : -1;
+    int i = is_on() ? sites_steered(id) : -1;
     if (i < 0)
         return;
     if (sites_steered_live((unsigned)i) == 0)
@@ -414,6 +423,7 @@ static void give_up(void)
     pl.given_up = true;
     for (unsigned i = 0; i < pl.n_profile; i++)
         sites_set_tier(i, pl.site[i].fixed, pl.site[i].tier);
+    __atomic_store_n(&kept, NULL, __ATOMIC_RELEASE);
     policy_keep_dram(0);
     log_info("profile: the plan is given up: it takes %.2f of the time that it promised",
              pl.trial.placed_ns / pl.trial.promised_ns);
