@@ -109,7 +109,6 @@ static void publish(enum hy_class before)
 static void one_window(void)
 {
     enum hy_class before = cl.classifier.now.cls;
-    uint64_t used[HY_TIERS];
     struct window w;
 
     if (counters_window(&w) < 0) {
@@ -117,12 +116,8 @@ static void one_window(void)
         cl.state = CLASSIFY_OFF;
         return;
     }
-    users->memory(used);
-    if (cl.counters.source != COUNTERS_REPLAY) {
-        window_set(&w, WINDOW_threads, runtime_program_threads());
-        window_set(&w, WINDOW_dram_bytes, used[HY_DRAM]);
-        window_set(&w, WINDOW_pm_bytes, used[HY_PM]);
-    }
+    if (cl.counters.source != COUNTERS_REPLAY)
+        users->here(&w);
     pthread_mutex_lock(&lock);
     classifier_feed(&cl.classifier, &cl.figures, &w);
     tally_add(&cl.tally, &cl.figures, &w);

@@ -24,9 +24,9 @@ struct classify_users {
     bool (*take_a_counter)(void); /* of the processor's */
     void (*opened)(const char *source, const struct machine_figures *f,
                    const struct class_rules *rules);
-    void (*tried)(void);                     /* after it, or when there are no counters */
-    void (*memory)(uint64_t used[HY_TIERS]); /* what is charged to each tier */
-    void (*decided)(enum hy_class cls);      /* another class, sure enough to go by */
+    void (*tried)(void);            /* after it, or when there are no counters */
+    void (*here)(struct window *w); /* adds what no counter knows: threads, bytes of each tier */
+    void (*decided)(enum hy_class cls); /* another class, sure enough to go by */
     void (*window)(const struct window *w, const struct classification *now,
                    const struct machine_figures *f);
 };

@@ -2,6 +2,7 @@
 #include "place/floor.h"
 
 #include "heap/heap.h"
+#include "place/policy.h"
 #include "settings/rules/options.h"
 #include "sys/emulator.h"
 
@@ -11,6 +12,7 @@
 #define WATERMARK 64
 
 static bool on;
+static uint64_t left_of; /* at the last look: free DRAM and what was charged, together */
 
 void floor_init(const struct hy_settings *s, const struct runtime_machine *m, uint64_t limit,
                 uint64_t shared)
@@ -37,11 +39,19 @@ uint64_t floor_dram_free(void)
     return free > kept ? free - kept : 0;
 }
 
+uint64_t floor_dram_left(void)
+{
+    uint64_t all = __atomic_load_n(&left_of, __ATOMIC_RELAXED), used = policy_dram_used();
+    return all > used ? all - used : 0;
+}
+
 void floor_tick(void)
 {
     static bool is_short;
     if (!on)
         return;
-    is_short = floor_dram_free() < hy_machine.dram_bytes / (is_short ? SHORT / 2 : SHORT);
+    uint64_t used = policy_dram_used(), free = floor_dram_free();
+    __atomic_store_n(&left_of, free + HY_MIN(used, UINT64_MAX - free), __ATOMIC_RELAXED);
+    is_short = free < hy_machine.dram_bytes / (is_short ? SHORT / 2 : SHORT);
     heap_keep_little(is_short);
 }

@@ -20,6 +20,9 @@ bool floor_on(void);
 /* DRAM that no process uses and the kernel would still give, in bytes; UINT64_MAX: there is no end
  * to it. By threads of ours only: it reads files. */
 uint64_t floor_dram_free(void);
+/* The same by the last look and what was charged since: for malloc, whose threads read no files.
+ * 0 before the first. */
+uint64_t floor_dram_left(void);
 /* A look at it, by the control thread: while DRAM is short the heaps keep little that is free. */
 void floor_tick(void);
 

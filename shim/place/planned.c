@@ -7,9 +7,12 @@
 #include <string.h>
 
 #include "classify/figures.h"
+#include "core/purse.h"
 #include "place/floor.h"
 #include "place/policy.h"
+#include "place/rules/plan_trial.h"
 #include "place/rules/site_quota.h"
+#include "place/rules/site_turns.h"
 #include "settings/settings.h"
 #include "sys/log.h"
 #include "sys/os.h"
@@ -45,8 +48,10 @@ static struct {
     struct plan_site site[PLAN_MAX]; /* as in the profile */
     struct plan_site scaled[PLAN_MAX];
     struct quota_site state[PLAN_MAX];
-    uint64_t stamp[PLAN_MAX]; /* volume at the last allocation; 0: none yet */
-    bool unlikely[PLAN_MAX];  /* its modules are not loaded */
+    uint64_t stamp[PLAN_MAX];        /* volume at the last allocation; 0: none yet */
+    struct site_turn turn[PLAN_MAX]; /* by the program's threads */
+    uint64_t came[PLAN_MAX];         /* bytes asked for so far */
+    bool unlikely[PLAN_MAX];         /* its modules are not loaded */
     struct site_plan plan;
     struct plan_scratch scratch;
     uint64_t quota[PLAN_MAX];
@@ -54,6 +59,8 @@ static struct {
     double planned_scale;
     uint64_t share, footprint, total;
     uint32_t plans;
+    struct plan_trial trial; /* by the control thread */
+    bool in_place, given_up;
 } pl;
 
 static struct kept generation[2];
@@ -77,6 +84,17 @@ static uint64_t get(const uint64_t *p)
     return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
 
+static bool is_on(void)
+{
+    return __atomic_load_n(&pl.on, __ATOMIC_RELAXED);
+}
+
+/* What a byte of it saves on DRAM. */
+static double saves(unsigned i)
+{
+    return pl.plan.place[i].saves_ns / (double)HY_MAX(pl.scaled[i].bytes, 1u);
+}
+
 /* --- what is kept ---------------------------------------------------------------- */
 
 static uint64_t patience(unsigned i)
@@ -85,13 +103,22 @@ static uint64_t patience(unsigned i)
     return (uint64_t)all;
 }
 
+/* All that the recorded run asked for has been asked for: it is not expected again. Where a run is
+ * longer all the same, the kernel splits what comes by what is free then; where a limit is kept by
+ * whole blocks, that is too early (patience). */
+static bool all_came(unsigned i)
+{
+    double in_all = (double)hy_config.profile.sites[i].bytes * pl.planned_scale;
+    return (double)get(&pl.came[i]) >= in_all * (1 - SCALE_MARGIN);
+}
+
 static void update_states(uint64_t now)
 {
     for (unsigned i = 0; i < pl.n_profile; i++) {
         struct quota_site *s = &pl.state[i];
         s->live = sites_steered_live(i);
-        s->lapsed =
-            now - get(&pl.stamp[i]) > patience(i) || (pl.unlikely[i] && get(&pl.stamp[i]) == 0);
+        s->lapsed = now - get(&pl.stamp[i]) > patience(i) || (floor_on() && all_came(i)) ||
+                    (pl.unlikely[i] && get(&pl.stamp[i]) == 0);
     }
 }
 
@@ -158,8 +185,37 @@ static void keep(void)
     policy_keep_dram(sum_kept(__atomic_load_n(&kept, __ATOMIC_ACQUIRE)));
 }
 
+/* Of it, what is kept from a block of site `i` that comes now (not what the better ones will only
+ * ask for when that is gone), and what all of that saves. */
+static uint64_t sum_kept_from(unsigned i, const struct kept *k, uint64_t now, double *ret_saves)
+{
+    uint64_t sum = 0;
+    for (unsigned e = 0; k && e < k->n; e++) {
+        unsigned other = k->entry[e].site;
+        uint64_t live = sites_steered_live(other), quota = k->entry[e].quota;
+        if (other == i || quota <= live + k->entry[e].slack ||
+            (live == 0 && !site_turns_meet(&pl.turn[other], &pl.turn[i], now)))
+            continue;
+        sum += quota - live;
+        *ret_saves += saves(other) * (double)(quota - live);
+    }
+    return sum;
+}
+
+/* A site that the plan has no DRAM for takes its turn on what is free and not asked for before. */
+static bool takes_turn(unsigned i, const struct kept *k, size_t n, uint64_t now)
+{
+    double lost = 0;
+    if (!floor_on() || pl.plan.place[i].why == PLAN_IDLE)
+        return false;
+    uint64_t from = sum_kept_from(i, k, now, &lost);
+    return site_turn_pays(n, floor_dram_left(), from, saves(i), from ? lost / (double)from : 0);
+}
+
 static void fill(void)
 {
+    if (!is_on()) /* given up a moment ago */
+        return;
     uint64_t now = get(&volume);
     update_states(now);
     site_quota_fill(&pl.plan, pl.state, pl.share, pl.quota);
@@ -293,14 +349,17 @@ static void note_size(unsigned i, size_t n)
 void planned_alloc(site_id id, size_t n, uint32_t weight, enum hy_tier *tier)
 {
     int i = sites_steered(id);
-    if (HY_LIKELY(!pl.on)) {
+    if (HY_LIKELY(!is_on())) {
         (void)sites_tier(id, tier);
         return;
     }
     uint64_t now = __atomic_add_fetch(&volume, (uint64_t)n * weight, __ATOMIC_RELAXED);
     const struct kept *k = __atomic_load_n(&kept, __ATOMIC_ACQUIRE);
-    bool first = false, look = now >= k->lapse_at;
+    bool first = false, look = k && now >= k->lapse_at;
     if (i >= 0) {
+        __atomic_add_fetch(&pl.came[i], (uint64_t)n * weight, __ATOMIC_RELAXED);
+        if (sites_steered_live((unsigned)i) <= (uint64_t)n * weight)
+            site_turn_begin(&pl.turn[i], now);
         first = __atomic_exchange_n(&pl.stamp[i], now, __ATOMIC_RELAXED) == 0;
         look |= first || sites_steered_live((unsigned)i) > get(&pl.quota[i]);
     }
@@ -312,13 +371,21 @@ void planned_alloc(site_id id, size_t n, uint32_t weight, enum hy_tier *tier)
     } else if (i >= 0) {
         keep();
     }
-    (void)sites_tier(id, tier);
+    if (sites_tier(id, tier) && i >= 0 && *tier == HY_PM && !pl.site[i].fixed && try_lock()) {
+        if (takes_turn((unsigned)i, k, n, now))
+            *tier = HY_DRAM;
+        unlock();
+    }
 }
 
 void planned_free(site_id id)
 {
-    if (pl.on && sites_steered(id) >= 0)
-        keep();
+    int i = is_on() ? sites_steered(id) : -1;
+    if (i < 0)
+        return;
+    if (sites_steered_live((unsigned)i) == 0)
+        site_turn_end(&pl.turn[i], get(&volume));
+    keep();
 }
 
 void planned_tick(void)
@@ -338,9 +405,50 @@ void planned_tick(void)
         log_plan();
 }
 
-/* The thread that held the lock is not in the child. */
+/* Until all have come once that the plan has DRAM for, its promise is not for what there is. Of
+ * small blocks few are seen (publish_kept): they are not waited for. */
+static bool is_in_place(void)
+{
+    for (unsigned i = 0; i < pl.n_profile && !pl.in_place; i++)
+        if (pl.plan.place[i].dram_bytes > 0 && get(&pl.stamp[i]) == 0 &&
+            hy_config.profile.sites[i].max_size >= hy_config.set.site_min)
+            return false;
+    pl.in_place = true;
+    return true;
+}
+
+/* What is named stays; all else is placed as if there were no profile. */
+static void give_up(void)
+{
+    __atomic_store_n(&pl.on, false, __ATOMIC_RELAXED);
+    pl.given_up = true;
+    for (unsigned i = 0; i < pl.n_profile; i++)
+        sites_set_tier(i, pl.site[i].fixed, pl.site[i].tier);
+    __atomic_store_n(&kept, NULL, __ATOMIC_RELEASE);
+    policy_keep_dram(0);
+    log_info("profile: the plan is given up: it takes %.2f of the time that it promised",
+             pl.trial.placed_ns / pl.trial.promised_ns);
+}
+
+void planned_window(const struct window *w)
+{
+    struct work promised = pl.work;
+    double run_ns;
+    if (!pl.on || !is_in_place() || !try_lock())
+        return;
+    site_plan_on_pm(&pl.work, pl.scaled, &pl.plan, &promised.pm_reads, &promised.pm_writes);
+    struct regret *purse = purse_open(&run_ns);
+    bool holds = plan_trial_window(&pl.trial, purse, run_ns, &pl.figures, w, &promised);
+    purse_close();
+    if (!holds)
+        give_up();
+    unlock();
+}
+
+/* The thread that held the lock is not in the child, whose purse is another. */
 void planned_child(void)
 {
+    pl.trial = (struct plan_trial){0};
     unlock();
 }
 
@@ -348,6 +456,7 @@ void planned_get(struct planned_view *ret)
 {
     memset(ret, 0, sizeof(*ret));
     ret->on = pl.on;
+    ret->given_up = pl.given_up;
     if (!pl.on)
         return;
     ret->sites = pl.n_profile;

@@ -7,10 +7,12 @@
 #ifndef HYBRID_PLACE_PLANNED_H
 #define HYBRID_PLACE_PLANNED_H
 
+#include "classify/rules/window.h"
 #include "place/sites.h"
 
 struct planned_view {
     bool on;
+    bool given_up;               /* it was on, and did not hold what it promised */
     unsigned sites, on_dram;     /* of the profile; that get DRAM */
     uint64_t share, quota, kept; /* bytes; of it given to sites; not yet asked for */
     uint32_t plans;              /* made so far */
@@ -26,6 +28,8 @@ bool planned_begin(void);
 void planned_alloc(site_id id, size_t n, uint32_t weight, enum hy_tier *tier);
 /* After sites_note_free. */
 void planned_free(site_id id);
+/* By the control thread: what was counted last; a plan that does worse than it promised ends. */
+void planned_window(const struct window *w);
 /* By the control thread: the share may have changed. */
 void planned_tick(void);
 void planned_child(void);

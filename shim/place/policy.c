@@ -130,6 +130,11 @@ void policy_set_class(enum hy_class cls)
     __atomic_store_n(&hy_pol.cls, (uint8_t)cls, __ATOMIC_RELAXED);
 }
 
+uint64_t policy_dram_used(void)
+{
+    return get(&hy_pol.used[HY_DRAM]);
+}
+
 uint64_t policy_used(void)
 {
     return get(&hy_pol.used[HY_DRAM]) + get(&hy_pol.used[HY_PM]);

@@ -30,7 +30,8 @@ void policy_account(enum hy_tier t, int64_t delta);
 /* DRAM use found by measurement replaces what was charged (steer_next.c);
  * false: over the limit. */
 bool policy_set_dram_used(uint64_t bytes);
-uint64_t policy_used(void);  /* charged to both tiers */
+uint64_t policy_used(void); /* charged to both tiers */
+uint64_t policy_dram_used(void);
 uint64_t policy_grown(void); /* of it, what is not from the process that forked us */
 /* The registry costs system calls. Threads of ours ask it; those of the program only live on what
  * is claimed: one whose charge was refused for want of a claim is short of this much, once. */

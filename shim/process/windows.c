@@ -3,12 +3,14 @@
 #include "classifier.h"
 #include "migrator.h"
 #include "pages/sampler_rings.h"
+#include "place/planned.h"
 #include "place/policy.h"
 #include "process/process.h"
 #include "record/record.h"
 #include "report/observe.h"
 #include "report/trace.h"
 #include "sys/emulator.h"
+#include "threadcap.h"
 #include "threads/search.h"
 
 static bool want_counts(void)
@@ -23,12 +25,16 @@ static bool take_a_counter(void)
            load_rings_take_counter();
 }
 
-static void memory(uint64_t used[HY_TIERS])
+static void here(struct window *w)
 {
+    struct threadcap_view cap;
     struct policy_view v;
+    threadcap_get(&cap);
     policy_get(&v);
-    used[HY_DRAM] = v.used[HY_DRAM];
-    used[HY_PM] = v.used[HY_PM];
+    window_set(w, WINDOW_threads, HY_MAX(cap.live, cap.cap ? cap.most : 0));
+    window_set(w, WINDOW_cap, cap.cap);
+    window_set(w, WINDOW_dram_bytes, v.used[HY_DRAM]);
+    window_set(w, WINDOW_pm_bytes, v.used[HY_PM]);
 }
 
 /* What is allocated from here on, and what others are told, must not wait for a tick. */
@@ -43,6 +49,7 @@ static void window(const struct window *w, const struct classification *now,
                    const struct machine_figures *f)
 {
     record_window(w, now);
+    planned_window(w);
     threadsearch_window(w, now, f);
 }
 
@@ -54,7 +61,7 @@ void windows_begin(void)
         .take_a_counter = take_a_counter,
         .opened = record_begin,
         .tried = record_counts_open,
-        .memory = memory,
+        .here = here,
         .decided = decided,
         .window = window,
     };

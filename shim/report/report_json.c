@@ -125,12 +125,14 @@ static void json_warnings(struct textbuf *o)
 
 static void json_plan(const struct planned_view *v, struct textbuf *o)
 {
-    textbuf_add(o,
-                "  \"plan\": {\"on\": %s, \"sites\": %u, \"on_dram\": %u, \"share\": %" PRIu64
-                ", \"quota\": %" PRIu64 ", \"kept\": %" PRIu64
-                ", \"plans\": %u, \"scale_milli\": %u, \"slowdown_milli\": %u},\n",
-                v->on ? "true" : "false", v->sites, v->on_dram, v->share, v->quota, v->kept,
-                v->plans, (unsigned)(v->scale * 1000), (unsigned)(v->slowdown * 1000));
+    textbuf_add(
+        o,
+        "  \"plan\": {\"on\": %s, \"sites\": %u, \"on_dram\": %u, \"share\": %" PRIu64
+        ", \"quota\": %" PRIu64 ", \"kept\": %" PRIu64
+        ", \"given_up\": %s, \"plans\": %u, \"scale_milli\": %u, \"slowdown_milli\": %u},\n",
+        v->on ? "true" : "false", v->sites, v->on_dram, v->share, v->quota, v->kept,
+        v->given_up ? "true" : "false", v->plans, (unsigned)(v->scale * 1000),
+        (unsigned)(v->slowdown * 1000));
 }
 
 static void json_record(const struct record_view *v, struct textbuf *o)

@@ -13,8 +13,8 @@
 #include "sys/env.h"
 #include "sys/log.h"
 #include "sys/os.h"
-#include "sys/walk/modules.h"
 #include "sys/usage.h"
+#include "sys/walk/modules.h"
 
 struct runtime_config hy_config;
 

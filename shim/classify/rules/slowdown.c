@@ -315,6 +315,13 @@ static double stall_of(const struct machine_figures *f, const struct window *w, 
     return -1;
 }
 
+static double running_at_most(const struct window *w)
+{
+    double threads = window_get(w, WINDOW_threads), cap = window_get(w, WINDOW_cap);
+
+    return cap > 0 ? HY_MIN(threads, cap) : threads;
+}
+
 int work_of_window(const struct machine_figures *f, const struct window *w, struct work *ret,
                    enum stall_known *ret_known)
 {
@@ -329,7 +336,7 @@ int work_of_window(const struct machine_figures *f, const struct window *w, stru
     if (!window_has(w, WINDOW_busy_ns) && window_has(w, WINDOW_cycles))
         busy = window_get(w, WINDOW_cycles) * f->cycle_ns;
     else if (!window_has(w, WINDOW_busy_ns))
-        busy = elapsed * HY_MAX(window_get(w, WINDOW_threads), 1);
+        busy = elapsed * HY_MAX(running_at_most(w), 1);
     if (busy <= 0)
         return -EAGAIN;
     k.threads = HY_MAX(busy / elapsed, 1e-6);

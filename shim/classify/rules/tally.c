@@ -11,10 +11,19 @@ bool tally_adds_up(enum window_field f)
     case WINDOW_dram_bytes:
     case WINDOW_pm_bytes:
     case WINDOW_counted_pct:
+    case WINDOW_cap:
         return false;
     default:
         return true;
     }
+}
+
+/* Threads that would run with all data on one memory: without this library, which is what the
+ * times are compared with, nothing would hold them. */
+static double unheld(const struct window *w, double running)
+{
+    double cap = window_get(w, WINDOW_cap), threads = window_get(w, WINDOW_threads);
+    return cap > 0 && cap < threads ? running * threads / cap : running;
 }
 
 static void predict(struct tally *t, const struct machine_figures *f, const struct window *w)
@@ -25,8 +34,8 @@ static void predict(struct tally *t, const struct machine_figures *f, const stru
 
     if (work_of_window(f, w, &k, &known) != 0 || k.threads < ASLEEP || elapsed <= 0)
         return;
-    double dram = work_time(f, &k, 0, 0, k.threads).total_ns;
-    double pm = work_time(f, &k, 1, 1, k.threads).total_ns;
+    double dram = work_time(f, &k, 0, 0, unheld(w, k.threads)).total_ns;
+    double pm = work_time(f, &k, 1, 1, unheld(w, k.threads)).total_ns;
     double placed = work_time(f, &k, k.pm_reads, k.pm_writes, k.threads).total_ns;
     if (!(dram > 0 && placed > 0 && pm > 0))
         return;

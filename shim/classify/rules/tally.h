@@ -2,7 +2,7 @@
  * What a run's windows add up to: their counts, and how long the same work is predicted to
  * take with all data on DRAM, all on PM, and as they lay (slowdown.h). The model's times
  * are stretched so that `as placed` is the time that was measured: only their ratios are
- * predictions. Pure. */
+ * predictions. The two others are of all threads, whatever they were kept to meanwhile. Pure. */
 #ifndef HYBRID_CLASSIFY_RULES_TALLY_H
 #define HYBRID_CLASSIFY_RULES_TALLY_H
 

@@ -25,7 +25,8 @@
     X(pm_bytes, "pm-bytes", "on PM")                                                               \
     X(faults, "faults", "page faults")                                                             \
     X(grown_bytes, "grown-bytes", "growth of the resident set")                                    \
-    X(counted_pct, "counted-pct", "share of the window in which events counted; they are scaled")
+    X(counted_pct, "counted-pct", "share of the window in which events counted; they are scaled")  \
+    X(cap, "cap", "threads at a time that this library keeps the program to; 0: all")
 
 enum window_field {
 #define WINDOW_X(field, name, what) WINDOW_##field,

@@ -270,8 +270,8 @@ static bool search(struct plan_item *it, unsigned n, uint64_t room)
 
 /* --- the plan -------------------------------------------------------------------------- */
 
-static void share_of_pm(const struct work *k, const struct plan_site *site,
-                        const struct site_plan *plan, double *ret_reads, double *ret_writes)
+void site_plan_on_pm(const struct work *k, const struct plan_site *site,
+                     const struct site_plan *plan, double *ret_reads, double *ret_writes)
 {
     double reads = k->reads, writes = k->writes;
 
@@ -294,7 +294,7 @@ struct work_time site_plan_time(const struct machine_figures *f, const struct wo
 {
     double reads, writes;
 
-    share_of_pm(work, site, plan, &reads, &writes);
+    site_plan_on_pm(work, site, plan, &reads, &writes);
     return work_time(f, work, reads, writes, work->threads);
 }
 
@@ -395,7 +395,7 @@ void site_plan_make(const struct machine_figures *f, const struct work *work,
     for (int round = 0; round < 4; round++) {
         double reads, writes, t;
 
-        share_of_pm(work, site, ret, &reads, &writes);
+        site_plan_on_pm(work, site, ret, &reads, &writes);
         w = work_line_worth(f, work, reads, writes);
         if (round > 0) { /* halfway between the ends */
             struct line_worth all = work_line_worth(f, work, 1, 1);

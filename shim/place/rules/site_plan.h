@@ -78,6 +78,9 @@ unsigned site_plan_sites(const struct profile *p, struct plan_site site[PLAN_MAX
 void site_plan_make(const struct machine_figures *f, const struct work *work,
                     const struct plan_site *site, unsigned n, uint64_t share,
                     struct plan_scratch *scratch, struct site_plan *ret);
+/* Shares of the lines that it leaves on PM. */
+void site_plan_on_pm(const struct work *work, const struct plan_site *site,
+                     const struct site_plan *plan, double *ret_reads, double *ret_writes);
 /* The predicted time of the work under the plan. */
 struct work_time site_plan_time(const struct machine_figures *f, const struct work *work,
                                 const struct plan_site *site, const struct site_plan *plan);

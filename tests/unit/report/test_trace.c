@@ -194,6 +194,25 @@ static void predictions_are_anchored_at_what_was_measured(void **state)
     }
 }
 
+static void times_elsewhere_are_of_all_threads(void **state)
+{
+    struct machine_figures f = figures();
+    struct window w = busy_window(100), held = busy_window(100);
+    struct tally free = {0}, capped = {0};
+
+    (void)state;
+    window_set(&held, WINDOW_threads, 16);
+    window_set(&held, WINDOW_cap, 4);
+    tally_add(&free, &f, &w);
+    tally_add(&capped, &f, &held);
+    assert_true(capped.placed_ns == free.placed_ns);
+    assert_true(capped.dram_ns < 0.5 * free.dram_ns); /* DRAM feeds all of them */
+    window_set(&held, WINDOW_cap, 16);
+    capped = (struct tally){0};
+    tally_add(&capped, &f, &held);
+    assert_true(capped.dram_ns == free.dram_ns && capped.pm_ns == free.pm_ns);
+}
+
 static void windows_that_tell_nothing_predict_nothing(void **state)
 {
     struct machine_figures f = figures();
@@ -224,6 +243,7 @@ int main(void)
         cmocka_unit_test(lines_that_must_stay_cannot_overflow),
         cmocka_unit_test(a_line_that_is_too_long_is_taken_back),
         cmocka_unit_test(predictions_are_anchored_at_what_was_measured),
+        cmocka_unit_test(times_elsewhere_are_of_all_threads),
         cmocka_unit_test(windows_that_tell_nothing_predict_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

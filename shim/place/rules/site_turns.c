@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "place/rules/site_turns.h"
+
+static uint64_t get(const uint64_t *p)
+{
+    return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+static void put(uint64_t *p, uint64_t v)
+{
+    __atomic_store_n(p, v, __ATOMIC_RELAXED);
+}
+
+void site_turn_begin(struct site_turn *t, uint64_t now)
+{
+    uint64_t since = get(&t->since);
+
+    put(&t->period, since > 0 && now > since ? now - since : 0);
+    put(&t->since, now);
+}
+
+void site_turn_end(struct site_turn *t, uint64_t now)
+{
+    uint64_t since = get(&t->since);
+
+    /* Nothing else was asked for meanwhile: it has ended all the same. */
+    put(&t->length, now > since ? now - since : 1);
+}
+
+bool site_turns_meet(const struct site_turn *t, const struct site_turn *other, uint64_t now)
+{
+    uint64_t period = get(&t->period), length = get(&other->length);
+
+    return period == 0 || length == 0 || get(&t->since) + period <= now + length;
+}
+
+bool site_turn_pays(uint64_t n, uint64_t left, uint64_t kept, double saves, double kept_saves)
+{
+    uint64_t takes = HY_MIN(n, left), free = left > kept ? left - kept : 0;
+    uint64_t taken_away = takes > free ? takes - free : 0;
+    return takes > 0 && saves * (double)takes > kept_saves * (double)taken_away;
+}
