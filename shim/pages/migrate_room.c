@@ -33,6 +33,8 @@ bool room_settled(struct migrate_room *r, uint64_t blocks)
 {
     bool settled = blocks == r->blocks;
     r->blocks = blocks;
+    if (!settled)
+        r->share.filled = false; /* of what has come, some may fit */
     return settled;
 }
 
