@@ -51,6 +51,11 @@ static void discharge(enum hy_tier t, size_t bytes)
     heap_reopen(t);
 }
 
+static uint64_t room(enum hy_tier t)
+{
+    return limit[t] - charged[t];
+}
+
 /* Memory that the heap was given, but may not use before. */
 static bool medium_full;
 
@@ -81,6 +86,7 @@ static int make_heap(void **state)
                                           .purge = purge,
                                           .charge = charge,
                                           .discharge = discharge,
+                                          .room = room,
                                           .restore = restore,
                                           .trim = trim};
     const size_t bytes[HY_TIERS] = {RANGE, RANGE};
@@ -347,6 +353,36 @@ static void a_run_that_is_used_again_keeps_what_it_needs(void **state)
     heap_free(a);
 }
 
+/* Of a run that lies dirty all pages would stay in memory, for a few blocks. */
+static void few_blocks_keep_few_pages(void **state)
+{
+    struct heap_want sampled = {.tier = HY_DRAM, .weight = 100, .site = 9, .own_run = true};
+    struct heap_stats before, after;
+    char *p[2], *dirty = heap_alloc(HY_MIB, &dram);
+    (void)state;
+    memset(dirty, 1, HY_MIB);
+    heap_free(dirty);
+    heap_get_stats(HY_DRAM, &before);
+    assert_non_null(p[0] = heap_alloc(1100, &dram));
+    assert_non_null(p[1] = heap_alloc(1100, &sampled));
+    heap_get_stats(HY_DRAM, &after);
+    assert_int_equal(after.dirty_bytes, before.dirty_bytes);
+    for (int i = 0; i < 2; i++) {
+        memset(p[i], 1, 1100);
+        assert_int_equal(resident(p[i], HEAP_GRANULE / 2), HY_PAGE);
+        heap_free(p[i]);
+    }
+    /* Where there is no room for more, what lies there serves. */
+    heap_trim(HY_DRAM);
+    dirty = heap_alloc(HY_MIB, &dram);
+    heap_free(dirty);
+    limit[HY_DRAM] = charged[HY_DRAM];
+    assert_non_null(p[0] = heap_alloc(1100, &dram));
+    assert_int_equal(heap_tier_of(p[0]), HY_DRAM);
+    assert_true(charged[HY_DRAM] <= limit[HY_DRAM]);
+    heap_free(p[0]);
+}
+
 /* The same block twice in the cache would be handed out twice. */
 static void a_block_freed_twice_is_handed_out_once(void **state)
 {
@@ -601,6 +637,7 @@ int main(void)
         T(large_blocks_do_not_share_their_place_in_a_page),
         T(what_realloc_cuts_off_is_given_back),
         T(a_run_that_is_used_again_keeps_what_it_needs),
+        T(few_blocks_keep_few_pages),
         T(a_block_freed_twice_is_handed_out_once),
         T(an_idle_thread_keeps_little),
         T(free_memory_is_given_back_in_time),

@@ -285,24 +285,31 @@ static bool grow(enum hy_tier t, uint32_t len)
     return true;
 }
 
+static bool has_room(enum hy_tier t, uint64_t bytes)
+{
+    return !hy_hg.host.room || hy_hg.host.room(t) >= bytes;
+}
+
 /* Find a run of at least `len`; ret_kind is the set it was taken from. Charges
  * `bytes` for memory that was not charged yet. */
-static uint32_t find_run(enum hy_tier t, uint32_t len, uint64_t bytes, bool force,
+static uint32_t find_run(enum hy_tier t, uint32_t len, uint64_t bytes, enum pages_from from,
                          enum run_state *ret_kind)
 {
     struct pages *p = &pg[t];
-    uint32_t i = set_find(&p->dirty, len);
+    bool fresh = from == PAGES_FRESH && has_room(t, bytes);
+    uint32_t i = fresh ? NO_GRANULE : set_find(&p->dirty, len);
     if (i != NO_GRANULE) {
         *ret_kind = RUN_DIRTY;
         return i;
     }
     if (!hy_hg.host.charge(t, bytes, false)) {
         purge_down_to(t, 0); /* what lies free here is charged as well */
-        if (!hy_hg.host.charge(t, bytes, force))
+        if (!hy_hg.host.charge(t, bytes, from == PAGES_FORCED))
             return NO_GRANULE;
     }
     *ret_kind = RUN_CLEAN;
-    note_regret(p, len);
+    if (!fresh)
+        note_regret(p, len);
     i = set_find(&p->clean, len);
     if (i == NO_GRANULE && grow(t, len))
         i = set_find(&p->clean, len);
@@ -341,8 +348,8 @@ static uint32_t trim_tail(enum hy_tier t, uint32_t i, uint64_t size, uint64_t ha
     return (uint32_t)((had - size) / HY_PAGE);
 }
 
-uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size, bool force,
-                     bool *ret_zeroed)
+uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size,
+                     enum pages_from from, bool *ret_zeroed)
 {
     struct pages *p = &pg[t];
     struct granule *g = hy_hg.g;
@@ -350,7 +357,7 @@ uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size
     uint64_t full = (uint64_t)len << HEAP_GRANULE_SHIFT, bytes = size ? size : full;
 
     hy_lock_take(&p->lock);
-    uint32_t i = find_run(t, len + align - 1, bytes, force, &kind), skip = 0;
+    uint32_t i = find_run(t, len + align - 1, bytes, from, &kind), skip = 0;
     if (i != NO_GRANULE) {
         skip = (uint32_t)(-((hy_heap.base >> HEAP_GRANULE_SHIFT) + i) & (align - 1));
         if (kind == RUN_CLEAN && !restore(t, i + skip, len)) {
