@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * The heaps: one per tier, both in one reserved address range, so that 'is it ours, and whose' is
- * one comparison and one byte. From the bottom: pages.c (runs of 64 KiB granules, taken in chunks,
- * kept dirty for reuse within bounds), central.c (spans of equal blocks, one lock per class; all
- * bookkeeping lies outside the blocks, so PM is not touched by it), cache.c (per-thread stacks of
- * free blocks: the hot path, no lock), heap.c (any size and alignment). Memory, permission and the
- * choice of tier come from outside through struct heap_host. Nothing here calls another
- * allocator, the environment or the registry. Callers hold no lock. */
+ * one comparison and one byte. From the bottom: pages.c and runs.c (runs of 64 KiB granules, taken
+ * in chunks, kept dirty for reuse within bounds), central.c (spans of equal blocks, one lock per
+ * class; all bookkeeping lies outside the blocks, so PM is not touched by it), cache.c (per-thread
+ * stacks of free blocks: the hot path, no lock), heap.c (any size and alignment). Memory,
+ * permission and the choice of tier come from outside through struct heap_host. Nothing here calls
+ * another allocator, the environment or the registry. Callers hold no lock. */
 #ifndef HYBRID_SERVICE_HEAP_H
 #define HYBRID_SERVICE_HEAP_H
 

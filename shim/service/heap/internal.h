@@ -71,6 +71,19 @@ static inline enum hy_tier granule_tier(uint32_t i)
     return i >= hy_hg.first[HY_PM] ? HY_PM : HY_DRAM;
 }
 
+/* runs.c */
+#define RUN_BINS 90u
+struct run_set {
+    uint32_t head[RUN_BINS];
+    uint64_t used[2]; /* bit per non-empty bin */
+    uint64_t granules;
+};
+void runs_insert(struct run_set *s, uint32_t i);
+void runs_remove(struct run_set *s, uint32_t i);
+/* A run of `len` granules or more; NO_GRANULE if there is none. */
+uint32_t runs_find(const struct run_set *s, uint32_t len);
+bool runs_are_valid(const struct run_set *s, enum run_state st);
+
 /* pages.c */
 void pages_init(void);
 /* What serves first. What will not be used in full at once is fresh, as of a run that lies dirty
