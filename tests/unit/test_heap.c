@@ -436,6 +436,46 @@ static void an_idle_thread_keeps_little(void **state)
     assert_true((after - before) * HY_PAGE < IDLE * 24 * HY_KIB);
 }
 
+static uint64_t held;
+
+static void *uses_much(void *arg)
+{
+    enum { N = 300 };
+    void *p[N];
+    heap_free(heap_alloc(16, &dram)); /* has a cache before the others use theirs */
+    pthread_barrier_wait(&all_are_idle);
+    for (int round = 0; round < 4; round++)
+        for (size_t n = 64; n <= 4096; n += 64) {
+            for (int i = 0; i < N; i++)
+                p[i] = heap_alloc(n, &dram);
+            for (int i = 0; i < N; i++)
+                heap_free(p[i]);
+        }
+    __atomic_add_fetch(&held, hy_cache->holds, __ATOMIC_RELAXED);
+    pthread_barrier_wait(&all_are_idle);
+    return arg;
+}
+
+/* What lies in the cache of a thread that sleeps is nobody's: all together it has a bound. */
+static void caches_of_many_threads_stay_small(void **state)
+{
+    const unsigned threads[] = {1, IDLE};
+    uint64_t sum[2];
+    pthread_t t[IDLE];
+    (void)state;
+    for (unsigned k = 0; k < 2; k++) {
+        held = 0;
+        pthread_barrier_init(&all_are_idle, NULL, threads[k]);
+        for (unsigned i = 0; i < threads[k]; i++)
+            assert_int_equal(pthread_create(&t[i], NULL, uses_much, NULL), 0);
+        for (unsigned i = 0; i < threads[k]; i++)
+            pthread_join(t[i], NULL);
+        sum[k] = held;
+    }
+    assert_true(sum[0] > 512 * HY_KIB);
+    assert_true(sum[1] < IDLE * sum[0] / 2 && sum[1] <= 40 * HY_MIB);
+}
+
 /* Addresses have run out once: what is free gives its own back, and is used again. */
 static void addresses_that_ran_out_are_given_back(void **state)
 {
@@ -640,6 +680,7 @@ int main(void)
         T(few_blocks_keep_few_pages),
         T(a_block_freed_twice_is_handed_out_once),
         T(an_idle_thread_keeps_little),
+        T(caches_of_many_threads_stay_small),
         T(free_memory_is_given_back_in_time),
         T(dirty_memory_has_a_bound),
         T(realloc_grows_where_it_lies_when_it_can),

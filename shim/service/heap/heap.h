@@ -79,6 +79,7 @@ struct thread_cache {
     struct cache_bin bin[256];
     int64_t sample; /* bytes until the next allocation is looked at */
     int32_t room;   /* bytes of blocks by which its stacks may still grow */
+    uint32_t holds; /* bytes of blocks that its stacks have places for */
     enum { CACHE_NONE, CACHE_LIVE, CACHE_DEAD } state;
     struct thread_cache *next_free;
 };
