@@ -275,6 +275,20 @@ static void small_classes_return_to_the_favoured_tier(void **state)
     heap_free(q);
 }
 
+/* Small sizes find their bin by a table of their own. */
+static void every_small_size_has_the_bin_of_its_class(void **state)
+{
+    (void)state;
+    for (int t = 0; t < HY_TIERS; t++) {
+        heap_set_favour((enum hy_tier)t);
+        for (size_t n = 0; n <= SIZECLASS_SMALL; n++) {
+            assert_int_equal(hy_hot_step[sizeclass_step(n)], hy_hot_bin[sizeclass_of(n)]);
+            assert_int_equal(hy_hot_step[sizeclass_step(n)],
+                             heap_bin((enum hy_tier)t, sizeclass_of(n)));
+        }
+    }
+}
+
 static void what_is_freed_is_discharged(void **state)
 {
     (void)state;
@@ -673,6 +687,7 @@ int main(void)
         T(a_full_tier_gives_way_to_the_other),
         T(nothing_left_is_null_and_recovers),
         T(small_classes_return_to_the_favoured_tier),
+        T(every_small_size_has_the_bin_of_its_class),
         T(what_is_freed_is_discharged),
         T(large_blocks_do_not_share_their_place_in_a_page),
         T(what_realloc_cuts_off_is_given_back),

@@ -11,6 +11,7 @@
 struct heap_range hy_heap;
 struct heap_global hy_hg;
 uint8_t hy_hot_bin[SIZECLASS_COUNT];
+uint8_t hy_hot_step[SIZECLASS_STEPS];
 
 static uint8_t favour = HY_DRAM; /* enum hy_tier */
 
@@ -60,11 +61,19 @@ enum hy_tier heap_tier_of(const void *p)
 
 /* --- which tier a class is served from first ------------------------------ */
 
+static void set_bin(uint8_t *which, uint8_t bin)
+{
+    if (__atomic_load_n(which, __ATOMIC_RELAXED) != bin) /* else the line stays shared */
+        __atomic_store_n(which, bin, __ATOMIC_RELAXED);
+}
+
 static void set_hot(unsigned cls, enum hy_tier t)
 {
     uint8_t bin = (uint8_t)heap_bin(t, cls);
-    if (__atomic_load_n(&hy_hot_bin[cls], __ATOMIC_RELAXED) != bin)
-        __atomic_store_n(&hy_hot_bin[cls], bin, __ATOMIC_RELAXED);
+    unsigned step = cls ? sizeclass_step(sizeclass_bytes[cls - 1]) + 1 : 0;
+    set_bin(&hy_hot_bin[cls], bin);
+    for (; step < SIZECLASS_STEPS && sizeclass_small[step] == cls; step++)
+        set_bin(&hy_hot_step[step], bin);
 }
 
 enum hy_tier heap_favour(void)
