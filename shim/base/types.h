@@ -12,6 +12,8 @@
 #define HY_COLD        __attribute__((noinline, cold))
 /* The shared object hides everything; only hooks carry this mark. */
 #define HY_EXPORT __attribute__((visibility("default")))
+/* On declarations: without it other files find a variable by way of the GOT. */
+#define HY_HIDDEN __attribute__((visibility("hidden")))
 
 #define HY_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define HY_MIN(a, b)     ((a) < (b) ? (a) : (b))

@@ -17,7 +17,7 @@
  * Every change is a compare-and-exchange. */
 enum hy_state { HY_BOOT, HY_SERVING, HY_STEERING, HY_PASSIVE, HY_ENDED };
 
-extern const struct alloc_ops *hy_ops; /* never NULL; read with runtime_ops() */
+extern HY_HIDDEN const struct alloc_ops *hy_ops; /* never NULL; read with runtime_ops() */
 
 static inline const struct alloc_ops *runtime_ops(void)
 {

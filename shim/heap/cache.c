@@ -14,6 +14,10 @@
 #define ROOM_AT_ONCE 2048 /* bytes of blocks that a new cache may keep */
 #define ROOM_A_VISIT 128  /* and so many more, and 1/16 of a block, for each visit here */
 #define SIZES        10   /* of stacks: 1, 2, 4 .. 512 */
+/* What the caches of all threads may hold, and one of very many. Nobody can take from the cache of
+ * a thread that sleeps, so those of many threads never grow large. */
+#define ALL_HOLD  (32 * HY_MIB)
+#define EACH_HOLD (16 * HY_KIB)
 
 /* What every thread starts with, and what it ends with: all bins unusable. */
 static struct thread_cache no_cache = {.state = CACHE_NONE, .sample = INT64_MAX};
@@ -28,6 +32,7 @@ static char *slab, *slab_end;
 static pthread_key_t exit_key;
 static bool have_key;
 static int64_t sample_interval = INT64_MAX;
+static uint32_t live; /* caches in use */
 
 static void *from_slab(size_t bytes)
 {
@@ -53,6 +58,8 @@ static struct thread_cache *new_cache(void)
     } else if ((tc = from_slab(sizeof(struct thread_cache))) != NULL) {
         tc->room = ROOM_AT_ONCE;
     }
+    if (tc)
+        __atomic_store_n(&live, live + 1, __ATOMIC_RELAXED);
     hy_lock_release(&pool_lock);
     return tc;
 }
@@ -78,6 +85,31 @@ static void give_stack(void **s, unsigned k)
     hy_lock_release(&pool_lock);
 }
 
+static unsigned stack_size(uint32_t cap)
+{
+    return cap > 1 ? 32u - (unsigned)__builtin_clz(cap - 1) : 0;
+}
+
+/* Its part of what all may hold. */
+static bool may_hold(const struct thread_cache *tc, uint32_t more)
+{
+    uint64_t each = ALL_HOLD / HY_MAX(__atomic_load_n(&live, __ATOMIC_RELAXED), 1u);
+    return tc->holds + more <= HY_MAX(each, (uint64_t)EACH_HOLD);
+}
+
+/* A cache that a thread of a time with fewer of them has left, empty: it begins anew. */
+static void forget_size(struct thread_cache *tc)
+{
+    for (unsigned bin = 1; bin <= HEAP_BINS; bin++) {
+        struct cache_bin *b = &tc->bin[bin];
+        if (b->slot)
+            give_stack(b->slot, stack_size(b->cap));
+        *b = (struct cache_bin){0};
+    }
+    tc->holds = 0;
+    tc->room = ROOM_AT_ONCE;
+}
+
 /* The cache of this thread, made on first need; NULL for a thread that is past
  * its destructors or when there is no memory for one. */
 static struct thread_cache *live_cache(void)
@@ -90,6 +122,8 @@ static struct thread_cache *live_cache(void)
     tc = new_cache();
     if (!tc)
         return NULL;
+    if (!may_hold(tc, 0))
+        forget_size(tc);
     tc->state = CACHE_LIVE;
     tc->sample = __atomic_load_n(&sample_interval, __ATOMIC_RELAXED);
     hy_cache = tc;
@@ -115,11 +149,6 @@ static uint32_t next_cap(unsigned cls, uint32_t cap)
     return HY_MIN(cap ? cap * 2 : first, sizeclass_cache_blocks(cls));
 }
 
-static unsigned stack_size(uint32_t cap)
-{
-    return cap > 1 ? 32u - (unsigned)__builtin_clz(cap - 1) : 0;
-}
-
 /* Whoever comes here often may keep more. */
 static void widen(struct thread_cache *tc, struct cache_bin *b, unsigned cls)
 {
@@ -127,7 +156,7 @@ static void widen(struct thread_cache *tc, struct cache_bin *b, unsigned cls)
     int32_t price = (int32_t)((cap - b->cap) * sizeclass_bytes[cls]);
 
     tc->room += ROOM_A_VISIT + sizeclass_bytes[cls] / 16;
-    if (cap == b->cap || tc->room < price)
+    if (cap == b->cap || tc->room < price || !may_hold(tc, (uint32_t)price))
         return;
     unsigned k = stack_size(cap), was = stack_size(b->cap);
     if (!b->slot || k != was) {
@@ -142,6 +171,7 @@ static void widen(struct thread_cache *tc, struct cache_bin *b, unsigned cls)
     }
     b->cap = cap;
     tc->room -= price;
+    tc->holds += (uint32_t)price;
 }
 
 void *cache_refill(enum hy_tier t, unsigned cls, bool force)
@@ -233,6 +263,7 @@ void heap_thread_exit(void *unused)
     hy_lock_take(&pool_lock);
     tc->next_free = pool;
     pool = tc;
+    __atomic_store_n(&live, live - 1, __ATOMIC_RELAXED);
     hy_lock_release(&pool_lock);
 }
 

@@ -12,6 +12,7 @@ struct central {
     struct hy_lock lock;
     uint32_t head;    /* spans with free blocks */
     uint32_t n_empty; /* of them wholly free */
+    uint32_t spans;
 } __attribute__((aligned(64)));
 
 static struct central central[HY_TIERS][SIZECLASS_COUNT];
@@ -54,8 +55,10 @@ static bool make_span(enum hy_tier t, unsigned cls, bool force)
     struct granule *g = hy_hg.g;
     uint32_t len = sizeclass_span_granules(cls);
     unsigned blocks = (unsigned)((len << HEAP_GRANULE_SHIFT) / sizeclass_bytes[cls]);
+    /* The first span of a class may never be used in full. */
+    enum pages_from from = force ? PAGES_FORCED : c->spans ? PAGES_USED : PAGES_FRESH;
     bool zeroed;
-    uint32_t i = pages_alloc(t, len, 1, 0, force, &zeroed);
+    uint32_t i = pages_alloc(t, len, 1, 0, from, &zeroed);
     if (i == NO_GRANULE)
         return false;
 
@@ -72,11 +75,13 @@ static bool make_span(enum hy_tier t, unsigned cls, bool force)
     }
     list_add(c, i);
     c->n_empty++;
+    c->spans++;
     return true;
 }
 
-static void unmake_span(uint32_t i)
+static void unmake_span(struct central *c, uint32_t i)
 {
+    c->spans--;
     memset(hy_heap.map + i, 0, hy_hg.g[i].len);
     pages_free(i);
 }
@@ -151,7 +156,7 @@ static void give_one(struct central *c, enum hy_tier t, unsigned cls, void *p)
         return;
     if (c->n_empty >= (sizeclass_span_granules(cls) == 1 ? EMPTY_KEPT : 0u)) {
         list_remove(c, i);
-        unmake_span(i);
+        unmake_span(c, i);
     } else {
         c->n_empty++;
     }
@@ -178,7 +183,7 @@ void central_trim(enum hy_tier t)
             if (hy_hg.g[i].n_free == hy_hg.g[i].n_blocks) {
                 list_remove(c, i);
                 c->n_empty--;
-                unmake_span(i);
+                unmake_span(c, i);
             }
             i = next;
         }

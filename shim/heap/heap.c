@@ -11,6 +11,7 @@
 struct heap_range hy_heap;
 struct heap_global hy_hg;
 uint8_t hy_hot_bin[SIZECLASS_COUNT];
+uint8_t hy_hot_step[SIZECLASS_STEPS];
 
 static uint8_t favour = HY_DRAM; /* enum hy_tier */
 
@@ -60,11 +61,19 @@ enum hy_tier heap_tier_of(const void *p)
 
 /* --- which tier a class is served from first ------------------------------ */
 
+static void set_bin(uint8_t *which, uint8_t bin)
+{
+    if (__atomic_load_n(which, __ATOMIC_RELAXED) != bin) /* else the line stays shared */
+        __atomic_store_n(which, bin, __ATOMIC_RELAXED);
+}
+
 static void set_hot(unsigned cls, enum hy_tier t)
 {
     uint8_t bin = (uint8_t)heap_bin(t, cls);
-    if (__atomic_load_n(&hy_hot_bin[cls], __ATOMIC_RELAXED) != bin)
-        __atomic_store_n(&hy_hot_bin[cls], bin, __ATOMIC_RELAXED);
+    unsigned step = cls ? sizeclass_step(sizeclass_bytes[cls - 1]) + 1 : 0;
+    set_bin(&hy_hot_bin[cls], bin);
+    for (; step < SIZECLASS_STEPS && sizeclass_small[step] == cls; step++)
+        set_bin(&hy_hot_step[step], bin);
 }
 
 enum hy_tier heap_favour(void)
@@ -139,6 +148,13 @@ void heap_all_resident(bool is)
     __atomic_store_n(&resident, is, __ATOMIC_RELAXED);
 }
 
+/* In the rest of the last page where that gives some choice, and of sampled blocks always. */
+static unsigned colours_of(size_t n, bool sampled)
+{
+    unsigned spare = (unsigned)((hy_align_up(n, HY_PAGE) - n) / LINE) + 1;
+    return sampled || spare >= COLOURS / 4 ? HY_MIN(spare, COLOURS) : COLOURS;
+}
+
 static uint8_t next_colour(size_t n, size_t align, bool sampled)
 {
     static uint32_t turn;
@@ -146,7 +162,8 @@ static uint8_t next_colour(size_t n, size_t align, bool sampled)
         __atomic_load_n(&resident, __ATOMIC_RELAXED))
         return 0;
     /* An odd step visits them all; a large one keeps neighbours apart. */
-    return (uint8_t)(__atomic_add_fetch(&turn, 37, __ATOMIC_RELAXED) % COLOURS);
+    return (uint8_t)(__atomic_add_fetch(&turn, 37, __ATOMIC_RELAXED) % COLOURS %
+                     colours_of(n, sampled));
 }
 
 /* The last block that fits must not go elsewhere for a page of colour. */
@@ -186,11 +203,12 @@ static void *alloc_run(size_t n, size_t align, const struct heap_want *w, bool *
     size_t len = room + (w->spare >> HEAP_GRANULE_SHIFT);
     size_t a = align <= HEAP_GRANULE ? 1 : align >> HEAP_GRANULE_SHIFT;
     enum hy_tier other = w->tier == HY_DRAM ? HY_PM : HY_DRAM;
+    enum pages_from from = w->own_run && n <= SIZECLASS_MAX ? PAGES_FRESH : PAGES_USED;
     struct {
         enum hy_tier t;
-        bool force;
+        enum pages_from from;
         size_t len;
-    } attempt[] = {{w->tier, false, len}, {other, false, len}, {HY_DRAM, true, room}};
+    } attempt[] = {{w->tier, from, len}, {other, from, len}, {HY_DRAM, PAGES_FORCED, room}};
 
     for (unsigned k = 0; k < HY_ARRAY_SIZE(attempt); k++) {
         if (attempt[k].len + a > hy_hg.count[attempt[k].t])
@@ -198,7 +216,7 @@ static void *alloc_run(size_t n, size_t align, const struct heap_want *w, bool *
         uint32_t i;
         do
             i = pages_alloc(attempt[k].t, (uint32_t)attempt[k].len, (uint32_t)a, size,
-                            attempt[k].force, ret_zeroed);
+                            attempt[k].from, ret_zeroed);
         while (i == NO_GRANULE &&
                await(attempt[k].t, (attempt[k].len + a - 1) << HEAP_GRANULE_SHIFT));
         if (i == NO_GRANULE)

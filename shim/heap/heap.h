@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * The heaps: one per tier, both in one reserved address range, so that 'is it ours, and whose' is
- * one comparison and one byte. From the bottom: pages.c (runs of 64 KiB granules, taken in chunks,
- * kept dirty for reuse within bounds), central.c (spans of equal blocks, one lock per class; all
- * bookkeeping lies outside the blocks, so PM is not touched by it), cache.c (per-thread stacks of
- * free blocks: the hot path, no lock), heap.c (any size and alignment). Memory, permission and the
- * choice of tier come from outside through struct heap_host. Nothing here calls another
- * allocator, the environment or the registry. Callers hold no lock. */
+ * one comparison and one byte. From the bottom: pages.c and runs.c (runs of 64 KiB granules, taken
+ * in chunks, kept dirty for reuse within bounds), central.c (spans of equal blocks, one lock per
+ * class; all bookkeeping lies outside the blocks, so PM is not touched by it), cache.c (per-thread
+ * stacks of free blocks: the hot path, no lock), heap.c (any size and alignment). Memory,
+ * permission and the choice of tier come from outside through struct heap_host. Nothing here calls
+ * another allocator, the environment or the registry. Callers hold no lock. */
 #ifndef HYBRID_HEAP_HEAP_H
 #define HYBRID_HEAP_HEAP_H
 
@@ -45,13 +45,12 @@ struct heap_host {
 };
 
 struct heap_stats {
-    uint64_t live_bytes;  /* in spans and large blocks */
-    uint64_t dirty_bytes; /* free, not yet given back */
-    uint64_t peak_bytes;  /* highest live + dirty */
-    uint64_t taken_bytes; /* from the supplier */
-    uint64_t spans, large_blocks;
-    uint64_t large_allocs; /* large blocks ever made */
-    uint64_t purged_bytes; /* given back so far */
+    uint64_t live_bytes;                        /* in spans and large blocks */
+    uint64_t dirty_bytes;                       /* free, not yet given back */
+    uint64_t peak_bytes;                        /* highest live + dirty */
+    uint64_t taken_bytes;                       /* from the supplier */
+    uint64_t spans, large_blocks, large_allocs; /* the last: ever made */
+    uint64_t purged_bytes;                      /* given back so far */
 };
 
 /* [base, base + bytes[DRAM]) is the DRAM heap, then bytes[PM] the PM heap; both
@@ -79,13 +78,15 @@ struct thread_cache {
     struct cache_bin bin[256];
     int64_t sample; /* bytes until the next allocation is looked at */
     int32_t room;   /* bytes of blocks by which its stacks may still grow */
+    uint32_t holds; /* bytes of blocks that its stacks have places for */
     enum { CACHE_NONE, CACHE_LIVE, CACHE_DEAD } state;
     struct thread_cache *next_free;
 };
 
-extern struct heap_range hy_heap;
-/* Bin from which a class is served first, set by the tier in favour. */
-extern uint8_t hy_hot_bin[SIZECLASS_COUNT];
+extern HY_HIDDEN struct heap_range hy_heap;
+/* Bin from which a class, and a small size by its step, is served first, by the tier in favour. */
+extern HY_HIDDEN uint8_t hy_hot_bin[SIZECLASS_COUNT];
+extern HY_HIDDEN uint8_t hy_hot_step[SIZECLASS_STEPS];
 extern __thread struct thread_cache *hy_cache __attribute__((tls_model("initial-exec")));
 
 static inline bool heap_owns(const void *p)
@@ -101,13 +102,13 @@ static inline unsigned heap_bin(enum hy_tier t, unsigned cls)
 enum hy_tier heap_tier_of(const void *p); /* p must be ours */
 
 /* NULL: the slow path of malloc. */
-static inline void *heap_pop(struct thread_cache *tc, unsigned bin)
+static inline void *heap_pop(struct thread_cache *tc, size_t bin)
 {
     struct cache_bin *b = &tc->bin[bin];
-    uint32_t n = b->n;
+    size_t n = b->n; /* wide: an index as it is */
     if (HY_UNLIKELY(n == 0))
         return NULL;
-    b->n = --n;
+    b->n = (uint32_t)--n;
     return b->slot[n];
 }
 
@@ -118,14 +119,14 @@ static inline bool heap_push(struct thread_cache *tc, void *p)
 {
     unsigned v = hy_heap.map[((uintptr_t)p - hy_heap.base) >> HEAP_GRANULE_SHIFT];
     struct cache_bin *b = &tc->bin[v];
-    uint32_t n = b->n;
+    size_t n = b->n;
     if (HY_UNLIKELY(n >= b->cap))
         return false;
     void **top = b->slot + n;
     if (HY_UNLIKELY(top[-1] == p || top[-2] == p)) /* freed a moment ago */
         return false;
     *top = p;
-    b->n = n + 1;
+    b->n = (uint32_t)(n + 1);
     return true;
 }
 

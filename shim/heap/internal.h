@@ -71,14 +71,30 @@ static inline enum hy_tier granule_tier(uint32_t i)
     return i >= hy_hg.first[HY_PM] ? HY_PM : HY_DRAM;
 }
 
+/* runs.c */
+#define RUN_BINS 90u
+struct run_set {
+    uint32_t head[RUN_BINS];
+    uint64_t used[2]; /* bit per non-empty bin */
+    uint64_t granules;
+};
+void runs_insert(struct run_set *s, uint32_t i);
+void runs_remove(struct run_set *s, uint32_t i);
+/* A run of `len` granules or more; NO_GRANULE if there is none. */
+uint32_t runs_find(const struct run_set *s, uint32_t len);
+bool runs_are_valid(const struct run_set *s, enum run_state st);
+
 /* pages.c */
 void pages_init(void);
+/* What serves first. What will not be used in full at once is fresh, as of a run that lies dirty
+ * all pages stay in memory; unless the tier has no room for more. */
+enum pages_from { PAGES_USED, PAGES_FRESH, PAGES_FORCED /* used, and beyond the limit */ };
 /* A run of `len` granules, the first on a multiple of `align` granules (a power
  * of two): a span (size 0), charged in full, or a large block of `size` usable
  * bytes, charged by them. NO_GRANULE if it cannot be had. ret_zeroed: it reads
  * as zero. */
-uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size, bool force,
-                     bool *ret_zeroed);
+uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size,
+                     enum pages_from from, bool *ret_zeroed);
 /* Another size for a RUN_LARGE, with its charge. */
 void pages_set_size(uint32_t head, uint64_t size);
 void pages_free(uint32_t head);

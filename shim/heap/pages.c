@@ -7,9 +7,6 @@
 #include "heap/internal.h"
 #include "sys/os.h"
 
-#define EXACT_BINS 64u
-#define BINS       (EXACT_BINS + 26u)
-#define LONG_SCAN  64 /* runs looked at in a bin of mixed lengths */
 /* From the supplier at a time: a part of what was taken so far, within these bounds. */
 #define CHUNK_MIN   4u
 #define CHUNK_MAX   64u
@@ -27,12 +24,6 @@
 #define REGRET_BASE   (64 * HY_MIB)
 #define REGRET_SHARE  2
 
-struct run_set {
-    uint32_t head[BINS];
-    uint64_t used[2]; /* bit per non-empty bin */
-    uint64_t granules;
-};
-
 struct pages {
     struct hy_lock lock;
     struct run_set clean, dirty;
@@ -49,70 +40,9 @@ static struct pages pg[HY_TIERS];
 /* Others have a use for what is free: only what proved to be given back too early is kept. */
 static bool little;
 
-static unsigned bin_of(uint32_t len)
-{
-    if (len < EXACT_BINS)
-        return len;
-    return EXACT_BINS + (31u - (unsigned)__builtin_clz(len / EXACT_BINS));
-}
-
 static struct run_set *set_of(struct pages *p, uint8_t state)
 {
     return state == RUN_DIRTY ? &p->dirty : &p->clean;
-}
-
-static void set_insert(struct run_set *s, uint32_t i)
-{
-    struct granule *g = hy_hg.g;
-    unsigned b = bin_of(g[i].len);
-    g[i].prev = NO_GRANULE;
-    g[i].next = s->head[b];
-    if (s->head[b] != NO_GRANULE)
-        g[s->head[b]].prev = i;
-    s->head[b] = i;
-    s->used[b / 64] |= 1ull << (b % 64);
-    s->granules += g[i].len;
-}
-
-static void set_remove(struct run_set *s, uint32_t i)
-{
-    struct granule *g = hy_hg.g;
-    unsigned b = bin_of(g[i].len);
-    if (g[i].prev != NO_GRANULE)
-        g[g[i].prev].next = g[i].next;
-    else
-        s->head[b] = g[i].next;
-    if (g[i].next != NO_GRANULE)
-        g[g[i].next].prev = g[i].prev;
-    if (s->head[b] == NO_GRANULE)
-        s->used[b / 64] &= ~(1ull << (b % 64));
-    s->granules -= g[i].len;
-}
-
-static unsigned next_bin(const struct run_set *s, unsigned from)
-{
-    for (unsigned w = from / 64; w < 2; w++) {
-        uint64_t bits = s->used[w];
-        if (w == from / 64)
-            bits &= ~0ull << (from % 64);
-        if (bits)
-            return w * 64 + (unsigned)__builtin_ctzll(bits);
-    }
-    return BINS;
-}
-
-static uint32_t set_find(const struct run_set *s, uint32_t len)
-{
-    unsigned b = bin_of(len);
-    if (len >= EXACT_BINS) {
-        uint32_t i = s->head[b];
-        for (int n = 0; i != NO_GRANULE && n < LONG_SCAN; n++, i = hy_hg.g[i].next)
-            if (hy_hg.g[i].len >= len)
-                return i;
-        b++;
-    }
-    b = next_bin(s, b);
-    return b < BINS ? s->head[b] : NO_GRANULE;
 }
 
 static void mark_run(uint32_t i, uint32_t len, enum run_state st)
@@ -132,19 +62,19 @@ static uint32_t put_free(enum hy_tier t, uint32_t i, uint32_t len, enum run_stat
 
     if (i > lo && g[i - 1].state == st) {
         uint32_t n = g[i - 1].len;
-        set_remove(s, i - n);
+        runs_remove(s, i - n);
         i -= n;
         len += n;
     }
     if (i + len < hi && g[i + len].state == st) {
         uint32_t n = g[i + len].len;
-        set_remove(s, i + len);
+        runs_remove(s, i + len);
         len += n;
     }
     mark_run(i, len, st);
     g[i].age = p->tick;
     g[i].beyond = 0;
-    set_insert(s, i);
+    runs_insert(s, i);
     return i;
 }
 
@@ -168,7 +98,7 @@ static bool purge_run(enum hy_tier t, uint32_t i)
     uint32_t len = hy_hg.g[i].len;
     if (give_back(t, i, len) != 0)
         return false;
-    set_remove(&p->dirty, i);
+    runs_remove(&p->dirty, i);
     p->purged_granules += len;
     put_free(t, i, len, RUN_CLEAN);
     discharge(t, (uint64_t)len << HEAP_GRANULE_SHIFT);
@@ -179,7 +109,7 @@ static bool purge_run(enum hy_tier t, uint32_t i)
 static void purge_down_to(enum hy_tier t, uint64_t granules)
 {
     struct run_set *s = &pg[t].dirty;
-    for (unsigned b = BINS; b-- > 0 && s->granules > granules;)
+    for (unsigned b = RUN_BINS; b-- > 0 && s->granules > granules;)
         while (s->granules > granules && s->head[b] != NO_GRANULE)
             if (!purge_run(t, s->head[b]))
                 return;
@@ -258,7 +188,7 @@ static void become_tight(enum hy_tier t)
         return;
     p->tight = true;
     purge_down_to(t, 0);
-    for (unsigned b = 0; b < BINS; b++)
+    for (unsigned b = 0; b < RUN_BINS; b++)
         for (uint32_t i = p->clean.head[b]; i != NO_GRANULE; i = hy_hg.g[i].next)
             (void)hy_hg.host.release(t, granule_addr(i),
                                      (size_t)hy_hg.g[i].len << HEAP_GRANULE_SHIFT);
@@ -285,30 +215,37 @@ static bool grow(enum hy_tier t, uint32_t len)
     return true;
 }
 
+static bool has_room(enum hy_tier t, uint64_t bytes)
+{
+    return !hy_hg.host.room || hy_hg.host.room(t) >= bytes;
+}
+
 /* Find a run of at least `len`; ret_kind is the set it was taken from. Charges
  * `bytes` for memory that was not charged yet. */
-static uint32_t find_run(enum hy_tier t, uint32_t len, uint64_t bytes, bool force,
+static uint32_t find_run(enum hy_tier t, uint32_t len, uint64_t bytes, enum pages_from from,
                          enum run_state *ret_kind)
 {
     struct pages *p = &pg[t];
-    uint32_t i = set_find(&p->dirty, len);
+    bool fresh = from == PAGES_FRESH && has_room(t, bytes);
+    uint32_t i = fresh ? NO_GRANULE : runs_find(&p->dirty, len);
     if (i != NO_GRANULE) {
         *ret_kind = RUN_DIRTY;
         return i;
     }
     if (!hy_hg.host.charge(t, bytes, false)) {
         purge_down_to(t, 0); /* what lies free here is charged as well */
-        if (!hy_hg.host.charge(t, bytes, force))
+        if (!hy_hg.host.charge(t, bytes, from == PAGES_FORCED))
             return NO_GRANULE;
     }
     *ret_kind = RUN_CLEAN;
-    note_regret(p, len);
-    i = set_find(&p->clean, len);
+    if (!fresh)
+        note_regret(p, len);
+    i = runs_find(&p->clean, len);
     if (i == NO_GRANULE && grow(t, len))
-        i = set_find(&p->clean, len);
+        i = runs_find(&p->clean, len);
     if (i == NO_GRANULE) { /* range used up: join what is dirty with what is clean */
         purge_down_to(t, 0);
-        i = set_find(&p->clean, len);
+        i = runs_find(&p->clean, len);
     }
     if (i == NO_GRANULE)
         discharge(t, bytes);
@@ -341,8 +278,8 @@ static uint32_t trim_tail(enum hy_tier t, uint32_t i, uint64_t size, uint64_t ha
     return (uint32_t)((had - size) / HY_PAGE);
 }
 
-uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size, bool force,
-                     bool *ret_zeroed)
+uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size,
+                     enum pages_from from, bool *ret_zeroed)
 {
     struct pages *p = &pg[t];
     struct granule *g = hy_hg.g;
@@ -350,7 +287,7 @@ uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size
     uint64_t full = (uint64_t)len << HEAP_GRANULE_SHIFT, bytes = size ? size : full;
 
     hy_lock_take(&p->lock);
-    uint32_t i = find_run(t, len + align - 1, bytes, force, &kind), skip = 0;
+    uint32_t i = find_run(t, len + align - 1, bytes, from, &kind), skip = 0;
     if (i != NO_GRANULE) {
         skip = (uint32_t)(-((hy_heap.base >> HEAP_GRANULE_SHIFT) + i) & (align - 1));
         if (kind == RUN_CLEAN && !restore(t, i + skip, len)) {
@@ -360,7 +297,7 @@ uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size
     }
     if (i != NO_GRANULE) {
         uint32_t total = g[i].len, dirty = g[i].beyond;
-        set_remove(set_of(p, (uint8_t)kind), i);
+        runs_remove(set_of(p, (uint8_t)kind), i);
         /* Taken first, so that the pieces beside it do not join over it. */
         mark_run(i + skip, len, as);
         if (skip)
@@ -482,7 +419,7 @@ bool pages_grow(uint32_t head, uint32_t len)
         /* The caller charges by size (pages_set_size); here only ask. */
         if (hy_hg.host.charge(t, bytes, false)) {
             discharge(t, bytes);
-            set_remove(set_of(p, (uint8_t)kind), next);
+            runs_remove(set_of(p, (uint8_t)kind), next);
             if (kind == RUN_DIRTY)
                 discharge(t, bytes);
             mark_run(head, len, RUN_LARGE);
@@ -501,7 +438,7 @@ void pages_decay(enum hy_tier t, size_t max_bytes)
     uint64_t budget = max_bytes >> HEAP_GRANULE_SHIFT;
 
     hy_lock_take(&p->lock);
-    for (unsigned b = BINS; b-- > 0 && budget;) {
+    for (unsigned b = RUN_BINS; b-- > 0 && budget;) {
         uint32_t i = p->dirty.head[b];
         while (i != NO_GRANULE && budget) {
             uint32_t next = hy_hg.g[i].next, len = hy_hg.g[i].len;
@@ -577,24 +514,10 @@ void pages_postfork(void)
         hy_lock_postfork(&pg[t].lock);
 }
 
-static bool set_is_valid(const struct run_set *s, enum run_state st)
-{
-    uint64_t sum = 0;
-    for (unsigned b = 0; b < BINS; b++)
-        for (uint32_t i = s->head[b]; i != NO_GRANULE; i = hy_hg.g[i].next) {
-            const struct granule *g = &hy_hg.g[i];
-            if (g->state != st || g[g->len - 1].state != st || g[g->len - 1].len != g->len ||
-                bin_of(g->len) != b)
-                return false;
-            sum += g->len;
-        }
-    return sum == s->granules;
-}
-
 bool pages_is_valid(enum hy_tier t)
 {
     hy_lock_take(&pg[t].lock);
-    bool ok = set_is_valid(&pg[t].clean, RUN_CLEAN) && set_is_valid(&pg[t].dirty, RUN_DIRTY);
+    bool ok = runs_are_valid(&pg[t].clean, RUN_CLEAN) && runs_are_valid(&pg[t].dirty, RUN_DIRTY);
     hy_lock_release(&pg[t].lock);
     return ok;
 }

@@ -108,11 +108,44 @@ static void *take_dram(struct tier_supply *s, size_t bytes)
     return p;
 }
 
+static size_t granule_in(const struct tier_supply *s, const char *at)
+{
+    return (size_t)(at - s->base) / SUPPLY_GRANULE;
+}
+
+/* Fork and churn make many chunks of a file: an address is looked up, not searched for. */
+static void index_chunk(struct tier_supply *s, size_t i)
+{
+    const struct chunk *c = &s->chunk[i];
+    size_t from = granule_in(s, c->base);
+    for (size_t k = 0; s->chunk_of && k < c->bytes / SUPPLY_GRANULE; k++)
+        s->chunk_of[from + k] = (uint32_t)i + 1;
+}
+
+/* The index can be written to up to `end`. */
+static bool grow_index(struct tier_supply *s, const char *end)
+{
+    size_t step = HY_PAGE / sizeof(*s->chunk_of);
+    size_t want = hy_align_up(granule_in(s, end), step);
+    void *m;
+    if (!s->chunk_of) {
+        if (os_reserve(s->bytes / SUPPLY_GRANULE * sizeof(*s->chunk_of), HY_PAGE, &m))
+            return false;
+        s->chunk_of = m;
+    }
+    if (want <= s->indexed)
+        return true;
+    if (os_commit(s->chunk_of + s->indexed, (want - s->indexed) * sizeof(*s->chunk_of)))
+        return false;
+    s->indexed = want;
+    return true;
+}
+
 static void *take_pm(struct tier_supply *s, size_t bytes)
 {
     struct piece *from = NULL;
     char *p = supply_from_stock(s, bytes, &from);
-    if (p && s->backing.dir && !put_on_file(s, p, bytes)) {
+    if (p && s->backing.dir && !(grow_index(s, p + bytes) && put_on_file(s, p, bytes))) {
         from->at -= bytes;
         return NULL;
     }
@@ -132,6 +165,7 @@ void *supply_take(enum hy_tier t, size_t bytes)
     hy_guard_leave();
     if (p) {
         s->chunk[s->n_chunks] = (struct chunk){p, bytes, s->backing.dir ? s->file : 0};
+        index_chunk(s, s->n_chunks);
         __atomic_store_n(&s->n_chunks, s->n_chunks + 1, __ATOMIC_RELEASE);
     }
     if (s->backing.dir)
@@ -143,14 +177,13 @@ void *supply_take(enum hy_tier t, size_t bytes)
 static struct chunk *chunk_at(const struct tier_supply *s, const char *at, const char *end,
                               size_t *ret_bytes)
 {
-    for (size_t i = 0; i < s->n_chunks; i++) {
-        struct chunk *c = &s->chunk[i];
-        if ((uintptr_t)at - (uintptr_t)c->base < c->bytes) {
-            *ret_bytes = (size_t)(HY_MIN(end, (const char *)c->base + c->bytes) - at);
-            return c;
-        }
-    }
-    return NULL;
+    size_t granule = granule_in(s, at);
+    uint32_t i = granule < s->indexed ? s->chunk_of[granule] : 0;
+    if (i == 0)
+        return NULL;
+    struct chunk *c = &s->chunk[i - 1];
+    *ret_bytes = (size_t)(HY_MIN(end, (const char *)c->base + c->bytes) - at);
+    return c;
 }
 
 /* What fork made private is given up for anonymous memory; its blocks stay with the old
@@ -191,10 +224,11 @@ static struct chunk *split(struct tier_supply *s, struct chunk *c, char *at, siz
         at + bytes, before.bytes ? c->bytes - before.bytes - bytes : c->bytes - bytes, c->file};
     size_t n = s->n_chunks;
     *c = (struct chunk){at, bytes, c->file};
-    if (before.bytes)
-        s->chunk[n++] = before;
-    if (after.bytes)
-        s->chunk[n++] = after;
+    for (int i = 0; i < 2; i++)
+        if ((i ? after : before).bytes) {
+            s->chunk[n] = i ? after : before;
+            index_chunk(s, n++);
+        }
     __atomic_store_n(&s->n_chunks, n, __ATOMIC_RELEASE);
     return c;
 }

@@ -6,7 +6,8 @@
 #include "heap/supply.h"
 #include "sys/os.h"
 
-#define SUPPLY_PIECES 64
+#define SUPPLY_PIECES  64
+#define SUPPLY_GRANULE ((size_t)1 << 16) /* what is taken, purged and restored are multiples */
 
 struct chunk {
     char *base;
@@ -35,6 +36,8 @@ struct tier_supply {
     bool dir_failed;
     struct chunk *chunk; /* all that was taken */
     size_t n_chunks, cap_chunks;
+    uint32_t *chunk_of; /* files: of each granule of the range the chunk's number + 1 */
+    size_t indexed;     /* granules of it that can be written to */
 };
 extern struct tier_supply hy_supply[HY_TIERS];
 

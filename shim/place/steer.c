@@ -21,9 +21,12 @@ static size_t site_from = SIZE_MAX;
  * of this size comes over to the heaps when it is resized. */
 #define ADOPT_FROM ((size_t)128 << 10)
 
-static inline unsigned hot_bin(size_t n)
+/* 0: a size without class; that bin is always empty. */
+static inline size_t hot_bin(size_t n)
 {
-    return __atomic_load_n(&hy_hot_bin[sizeclass_of(n)], __ATOMIC_RELAXED);
+    if (HY_LIKELY(n <= SIZECLASS_SMALL))
+        return __atomic_load_n(&hy_hot_step[sizeclass_step(n)], __ATOMIC_RELAXED);
+    return n <= SIZECLASS_MAX ? __atomic_load_n(&hy_hot_bin[sizeclass_of(n)], __ATOMIC_RELAXED) : 0;
 }
 
 /* May the heaps be asked? Not by what we call ourselves, nor by a handler that came while this
@@ -105,17 +108,12 @@ static HY_COLD void *sampled(size_t n, void *p)
 
 void *steer_malloc(size_t n)
 {
-    if (HY_LIKELY(n <= SIZECLASS_MAX)) {
-        struct thread_cache *tc = hy_cache;
-        unsigned bin = hot_bin(n);
-        if (HY_LIKELY(tc->bin[bin].n != 0)) {
-            void *p = heap_pop(tc, bin);
-            if (HY_LIKELY((tc->sample -= (int64_t)n) >= 0))
-                return p;
-            return sampled(n, p);
-        }
-    }
-    return slow(n, PLAIN);
+    struct thread_cache *tc = hy_cache;
+    size_t bin = hot_bin(n);
+    if (HY_UNLIKELY(tc->bin[bin].n == 0))
+        return slow(n, PLAIN);
+    void *p = heap_pop(tc, bin);
+    return HY_LIKELY((tc->sample -= (int64_t)n) >= 0) ? p : sampled(n, p);
 }
 
 static HY_COLD void free_slow(void *p)

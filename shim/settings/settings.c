@@ -231,7 +231,7 @@ enum hy_class settings_class(void)
 bool settings_load(void)
 {
     bool any = false;
-    options_defaults(&hy_config.set);
+    options_begin(&hy_config.set);
     env_each("HYBRID_", take_early, &any);
     log_set_verbose(hy_config.set.verbose);
     if (hy_config.set.profile[0])

@@ -25,11 +25,14 @@ static struct {
 } em;
 static bool asked;
 
+/* Weak: the loader tells whether there is an emulator. A look-up that fails makes it allocate. */
+extern int pmemu_ignore_code(const void *, const void *) __attribute__((weak));
+
 bool emulator_open(void)
 {
     if (__atomic_exchange_n(&asked, true, __ATOMIC_ACQ_REL))
         return em.set_tier != NULL;
-    em.ignore_code = (int (*)(const void *, const void *))dl_global("pmemu_ignore_code");
+    em.ignore_code = pmemu_ignore_code;
     if (!em.ignore_code)
         return false;
     emulator_ignore_code_of((const void *)(uintptr_t)emulator_open);

@@ -26,10 +26,11 @@ void env_each(const char *prefix,
     if (env_is_secure() || environ == NULL) /* clearenv() leaves NULL */
         return;
     for (char **e = environ; *e != NULL; e++) {
-        const char *eq = strchr(*e, '=');
-        if (eq == NULL || strncmp(*e, prefix, n) != 0)
+        if (**e != *prefix || strncmp(*e, prefix, n) != 0)
             continue;
-        fn(*e, (size_t)(eq - *e), eq + 1, ctx);
+        const char *eq = strchr(*e, '=');
+        if (eq != NULL)
+            fn(*e, (size_t)(eq - *e), eq + 1, ctx);
     }
 }
 

@@ -28,7 +28,7 @@ struct alloc_ops {
 const struct alloc_ops *next_alloc(void);
 
 /* The same, for code that runs only after the constructor: no test, no call. */
-extern struct alloc_ops hy_next;
+extern HY_HIDDEN struct alloc_ops hy_next;
 
 /* The libc's own allocator (__libc_malloc and its kin), if the next one is another; else NULL. */
 const struct alloc_ops *next_libc(void);

@@ -14,7 +14,7 @@ const uint16_t sizeclass_bytes[SIZECLASS_COUNT] = {
 #define TWICE(c) (c), (c)
 #define FOUR(c)  TWICE(c), TWICE(c)
 
-const uint8_t sizeclass_small[65] = {
+const uint8_t sizeclass_small[SIZECLASS_STEPS] = {
     0,         0,         1,         2,         3,         4,         5,
     6,         7,         8,         9,         10,        11,        12,
     13,        14,        15,        TWICE(16), TWICE(17), TWICE(18), TWICE(19),

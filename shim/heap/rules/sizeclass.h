@@ -16,15 +16,22 @@
 #define SIZECLASS_DENSE ((size_t)8192)  /* largest that has one to itself */
 
 /* Block size of each class, in bytes. */
-extern const uint16_t sizeclass_bytes[SIZECLASS_COUNT];
-/* Class of sizes up to 1 KiB, by (size + 15) / 16. */
-extern const uint8_t sizeclass_small[65];
+extern HY_HIDDEN const uint16_t sizeclass_bytes[SIZECLASS_COUNT];
+/* Class of sizes up to 1 KiB, by their step. */
+#define SIZECLASS_SMALL ((size_t)1024)
+#define SIZECLASS_STEPS 65u
+extern HY_HIDDEN const uint8_t sizeclass_small[SIZECLASS_STEPS];
+
+static inline unsigned sizeclass_step(size_t n)
+{
+    return (unsigned)((n + 15) >> 4);
+}
 
 /* Class of a request of n bytes, n <= SIZECLASS_MAX; 0 bytes are served as 1. */
 static inline unsigned sizeclass_of(size_t n)
 {
-    if (HY_LIKELY(n <= 1024))
-        return sizeclass_small[(n + 15) >> 4];
+    if (HY_LIKELY(n <= SIZECLASS_SMALL))
+        return sizeclass_small[sizeclass_step(n)];
     unsigned msb = 63u - (unsigned)__builtin_clzl(n - 1);
     if (n > SIZECLASS_DENSE)
         return SIZECLASS_COUNT - 2 + (n > SIZECLASS_MAX / 2);

@@ -318,6 +318,11 @@ const struct hy_opt_info *options_info(enum hy_opt_id id)
 void options_defaults(struct hy_settings *s)
 {
     memset(s, 0, sizeof(*s));
+    options_begin(s);
+}
+
+void options_begin(struct hy_settings *s)
+{
     for (unsigned i = 0; i < OPT_COUNT; i++) {
         const char *dflt = rows[i].info.dflt;
 

@@ -81,6 +81,8 @@ struct hy_settings {
 typedef void (*hy_diag_fn)(void *ctx, const char *message);
 
 void options_defaults(struct hy_settings *s);
+/* The same of settings that are all zero: their paths' pages are not touched. */
+void options_begin(struct hy_settings *s);
 /* Set one option from text. -EINVAL and one diag line (naming variable, value,
  * what is allowed and what is used) on a bad value, which leaves the setting as
  * it was. A source never overrides a higher one (the value is still checked),

@@ -51,6 +51,11 @@ static void discharge(enum hy_tier t, size_t bytes)
     heap_reopen(t);
 }
 
+static uint64_t room(enum hy_tier t)
+{
+    return limit[t] - charged[t];
+}
+
 /* Memory that the heap was given, but may not use before. */
 static bool medium_full;
 
@@ -81,6 +86,7 @@ static int make_heap(void **state)
                                           .purge = purge,
                                           .charge = charge,
                                           .discharge = discharge,
+                                          .room = room,
                                           .restore = restore,
                                           .trim = trim};
     const size_t bytes[HY_TIERS] = {RANGE, RANGE};
@@ -269,6 +275,20 @@ static void small_classes_return_to_the_favoured_tier(void **state)
     heap_free(q);
 }
 
+/* Small sizes find their bin by a table of their own. */
+static void every_small_size_has_the_bin_of_its_class(void **state)
+{
+    (void)state;
+    for (int t = 0; t < HY_TIERS; t++) {
+        heap_set_favour((enum hy_tier)t);
+        for (size_t n = 0; n <= SIZECLASS_SMALL; n++) {
+            assert_int_equal(hy_hot_step[sizeclass_step(n)], hy_hot_bin[sizeclass_of(n)]);
+            assert_int_equal(hy_hot_step[sizeclass_step(n)],
+                             heap_bin((enum hy_tier)t, sizeclass_of(n)));
+        }
+    }
+}
+
 static void what_is_freed_is_discharged(void **state)
 {
     (void)state;
@@ -347,6 +367,36 @@ static void a_run_that_is_used_again_keeps_what_it_needs(void **state)
     heap_free(a);
 }
 
+/* Of a run that lies dirty all pages would stay in memory, for a few blocks. */
+static void few_blocks_keep_few_pages(void **state)
+{
+    struct heap_want sampled = {.tier = HY_DRAM, .weight = 100, .site = 9, .own_run = true};
+    struct heap_stats before, after;
+    char *p[2], *dirty = heap_alloc(HY_MIB, &dram);
+    (void)state;
+    memset(dirty, 1, HY_MIB);
+    heap_free(dirty);
+    heap_get_stats(HY_DRAM, &before);
+    assert_non_null(p[0] = heap_alloc(1100, &dram));
+    assert_non_null(p[1] = heap_alloc(1100, &sampled));
+    heap_get_stats(HY_DRAM, &after);
+    assert_int_equal(after.dirty_bytes, before.dirty_bytes);
+    for (int i = 0; i < 2; i++) {
+        memset(p[i], 1, 1100);
+        assert_int_equal(resident(p[i], HEAP_GRANULE / 2), HY_PAGE);
+        heap_free(p[i]);
+    }
+    /* Where there is no room for more, what lies there serves. */
+    heap_trim(HY_DRAM);
+    dirty = heap_alloc(HY_MIB, &dram);
+    heap_free(dirty);
+    limit[HY_DRAM] = charged[HY_DRAM];
+    assert_non_null(p[0] = heap_alloc(1100, &dram));
+    assert_int_equal(heap_tier_of(p[0]), HY_DRAM);
+    assert_true(charged[HY_DRAM] <= limit[HY_DRAM]);
+    heap_free(p[0]);
+}
+
 /* The same block twice in the cache would be handed out twice. */
 static void a_block_freed_twice_is_handed_out_once(void **state)
 {
@@ -398,6 +448,46 @@ static void an_idle_thread_keeps_little(void **state)
     for (int i = 0; i < IDLE; i++)
         pthread_join(t[i], NULL);
     assert_true((after - before) * HY_PAGE < IDLE * 24 * HY_KIB);
+}
+
+static uint64_t held;
+
+static void *uses_much(void *arg)
+{
+    enum { N = 300 };
+    void *p[N];
+    heap_free(heap_alloc(16, &dram)); /* has a cache before the others use theirs */
+    pthread_barrier_wait(&all_are_idle);
+    for (int round = 0; round < 4; round++)
+        for (size_t n = 64; n <= 4096; n += 64) {
+            for (int i = 0; i < N; i++)
+                p[i] = heap_alloc(n, &dram);
+            for (int i = 0; i < N; i++)
+                heap_free(p[i]);
+        }
+    __atomic_add_fetch(&held, hy_cache->holds, __ATOMIC_RELAXED);
+    pthread_barrier_wait(&all_are_idle);
+    return arg;
+}
+
+/* What lies in the cache of a thread that sleeps is nobody's: all together it has a bound. */
+static void caches_of_many_threads_stay_small(void **state)
+{
+    const unsigned threads[] = {1, IDLE};
+    uint64_t sum[2];
+    pthread_t t[IDLE];
+    (void)state;
+    for (unsigned k = 0; k < 2; k++) {
+        held = 0;
+        pthread_barrier_init(&all_are_idle, NULL, threads[k]);
+        for (unsigned i = 0; i < threads[k]; i++)
+            assert_int_equal(pthread_create(&t[i], NULL, uses_much, NULL), 0);
+        for (unsigned i = 0; i < threads[k]; i++)
+            pthread_join(t[i], NULL);
+        sum[k] = held;
+    }
+    assert_true(sum[0] > 512 * HY_KIB);
+    assert_true(sum[1] < IDLE * sum[0] / 2 && sum[1] <= 40 * HY_MIB);
 }
 
 /* Addresses have run out once: what is free gives its own back, and is used again. */
@@ -597,12 +687,15 @@ int main(void)
         T(a_full_tier_gives_way_to_the_other),
         T(nothing_left_is_null_and_recovers),
         T(small_classes_return_to_the_favoured_tier),
+        T(every_small_size_has_the_bin_of_its_class),
         T(what_is_freed_is_discharged),
         T(large_blocks_do_not_share_their_place_in_a_page),
         T(what_realloc_cuts_off_is_given_back),
         T(a_run_that_is_used_again_keeps_what_it_needs),
+        T(few_blocks_keep_few_pages),
         T(a_block_freed_twice_is_handed_out_once),
         T(an_idle_thread_keeps_little),
+        T(caches_of_many_threads_stay_small),
         T(free_memory_is_given_back_in_time),
         T(dirty_memory_has_a_bound),
         T(realloc_grows_where_it_lies_when_it_can),
