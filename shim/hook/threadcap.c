@@ -16,8 +16,10 @@ HY_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void
 {
     runtime_before_thread();
     int r = next_pthread_create()(thread, attr, start, arg);
-    if (r == 0)
+    if (r == 0) {
+        runtime_thread_made();
         threadcap_created();
+    }
     return r;
 }
 

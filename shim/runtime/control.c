@@ -42,8 +42,9 @@
 #define GRACE_NS      2000000ull
 #define POKE_EVERY    16 /* slow allocations between two looks at the clock */
 #define JOIN_LOOK_NS  50000ull
-#define JOIN_NS       3000000000ull /* a registry that is full, or being decided, takes a second or two \
-                                     */
+#define JOIN_NS                                                                                    \
+    3000000000ull /* a registry that is full, or being decided, takes a second or two              \
+                   */
 #define AWAIT_NS   100000000ull /* for PM, when memkind is there */
 #define LOAD_NS    500000000ull /* and when it must be loaded, once */
 #define REFUSED_NS 20000000ull  /* PM that was not to be had is not asked for again for so long */
@@ -114,7 +115,8 @@ bool control_start_thread(void *(*fn)(void *), size_t stack)
 /* false: there was none to be had. */
 static bool start_once(void)
 {
-    if (!pause_may_start() || __atomic_exchange_n(&tried, 1, __ATOMIC_ACQ_REL))
+    if (!pause_may_start() || !runtime_lets_threads() ||
+        __atomic_exchange_n(&tried, 1, __ATOMIC_ACQ_REL))
         return true;
     __atomic_store_n(&running, 1, __ATOMIC_RELEASE); /* before it, which may end at once */
     if (control_start_thread(control_main, STACK_BYTES))
@@ -425,7 +427,8 @@ bool control_joins(void)
     (void)start_once();
     if (!control_running())
         return false;
-    for (uint64_t end = os_now_ns() + JOIN_NS; !__atomic_load_n(&joined, __ATOMIC_ACQUIRE) && os_now_ns() < end;)
+    for (uint64_t end = os_now_ns() + JOIN_NS;
+         !__atomic_load_n(&joined, __ATOMIC_ACQUIRE) && os_now_ns() < end;)
         os_sleep_ns(JOIN_LOOK_NS);
     return true;
 }

@@ -184,6 +184,7 @@ void control_postfork_child(void);
 
 void fork_install(void);
 int fork_install_gate(void); /* after memkind is loaded; 0 or -errno */
+bool report_wanted(void);
 void report_at_exit(void);
 /* %p in a file's name is the process id. */
 void report_expand_name(const char *spec, char *path, size_t cap);

@@ -98,6 +98,12 @@ void report_expand_name(const char *spec, char *path, size_t cap)
     path[n] = '\0';
 }
 
+bool report_wanted(void)
+{
+    const char *spec = hy_config.set.stats;
+    return spec[0] && strcmp(spec, "0") != 0;
+}
+
 void report_at_exit(void)
 {
     static struct report r;
@@ -106,7 +112,7 @@ void report_at_exit(void)
     struct textbuf o = {.cap = REPORT_BYTES};
     void *m;
 
-    if (!spec[0] || strcmp(spec, "0") == 0 || os_map_anon(REPORT_BYTES, &m))
+    if (!report_wanted() || os_map_anon(REPORT_BYTES, &m))
         return;
     o.buf = m;
     hy_guard_enter();

@@ -33,6 +33,8 @@ const char *runtime_state_name(enum hy_state s);
 void runtime_prepare(void);
 /* Before the program makes a thread. */
 void runtime_before_thread(void);
+/* It was made: filters let it. */
+void runtime_thread_made(void);
 /* As the libc's functions of the same names. */
 void *runtime_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
 int runtime_munmap(void *addr, size_t len);

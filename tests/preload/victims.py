@@ -118,6 +118,13 @@ def sandbox(ctx):
         program(ctx, 'hz_sandbox', mode)
 
 
+def born_confined(ctx):
+    """The filter is there before the library is; reports and messages are asked for, and none may be tried."""
+    env = {'HYBRID_STATS': '1'} if ctx.setting.preload else {}
+    program(ctx, 'hz_born_confined', 'alone', 'outside', env=env)
+    program(ctx, 'hz_born_confined', 'threads', 'outside')
+
+
 def steered(ctx):
     """The memory really lies where the setting says (a matrix of passive runs would prove nothing)."""
     report = ctx.path('report.json')
@@ -285,7 +292,7 @@ CASES.update({
     'hz_signal_exit': simple('hz_signal_calls', 'exit'), 'hz_signal_fork': simple('hz_signal_calls', 'fork'),
     'hz_signal_map': simple('hz_signal_calls', 'map'), 'hz_double_free': double_free,
     'hz_fork_threads': simple('hz_fork_threads', '60'), 'hz_thread_churn': simple('hz_thread_churn', '12000'),
-    'hz_limits': limits, 'hz_steered': steered, 'hz_madvise': madvise, 'hz_stdio': stdio, 'hz_late': late, 'hz_environment': bind_now, 'hz_dlopen': dlopen, 'hz_rights': rights, 'hz_descriptors': descriptors, 'hz_sandbox': sandbox, 'hz_remap': remap, 'hz_deepbind': deepbind, 'fn_own_malloc': own_malloc, 'hz_full_pm': full_pm,
+    'hz_limits': limits, 'hz_steered': steered, 'hz_madvise': madvise, 'hz_stdio': stdio, 'hz_late': late, 'hz_environment': bind_now, 'hz_dlopen': dlopen, 'hz_rights': rights, 'hz_descriptors': descriptors, 'hz_sandbox': sandbox, 'hz_born_confined': born_confined, 'hz_remap': remap, 'hz_deepbind': deepbind, 'fn_own_malloc': own_malloc, 'hz_full_pm': full_pm,
     'hz_full_file_system': full_file_system, 'hz_pm_gone_before': gone_before, 'hz_pm_gone_while_running': gone_while_running,
     'hz_no_shm': no_shm, 'hz_daemon': subreaper, 'hz_secure': secure, 'hz_thread_churn_long': simple('hz_thread_churn', '100000'),
 })
