@@ -22,6 +22,7 @@
 #include "service/heap/heap.h"
 #include "service/maps.h"
 #include "service/supply.h"
+#include "sys/dl.h"
 #include "sys/emulator.h"
 #include "sys/lock.h"
 #include "sys/log.h"
@@ -78,6 +79,7 @@ static void *(*begins[8])(void *); /* by its place */
 static void *thread_main(void *arg)
 {
     int place = (int)(intptr_t)arg;
+    dl_thread_is_ours();
     pause_began(place);
     (void)begins[place](NULL);
     pause_ended(place);
