@@ -7,6 +7,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include "core/pause.h"
 #include "core/state.h"
 #include "process/process.h"
 #include "sys/cpu.h"
@@ -36,8 +37,10 @@ HY_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void
 {
     runtime_before_thread();
     int r = next_pthread_create()(thread, attr, start, arg);
-    if (r == 0)
+    if (r == 0) {
+        runtime_thread_made();
         threadcap_created();
+    }
     return r;
 }
 

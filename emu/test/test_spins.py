@@ -35,7 +35,7 @@ def main():
     """Threads that spin for one another get on, in the time of the work: a hand-over may be seen
     late by what they may be apart (a batch and the lookahead, 40 us), early by half of it. At the
     end a thread waits in a futex for one that has a step more to do, and that may be quicker than
-    its system call."""
+    its system call: then that step is missing."""
     for front_end in FRONT_ENDS:
         total, _, alone = spin(front_end, 'sweep', 1)
         for threads in (2, 4, 8):
@@ -47,10 +47,13 @@ def main():
             print('sweep', threads, took, ideal)
             assert 0.95 * ideal < took < 1.03 * ideal + rounds * 40, (front_end, took, ideal)
             for how in ('acquire', 'relaxed', 'yield', 'lock', 'swap'):
+                # Each turn of a wait is a system call, and the computer's two CPUs take 40 s and more.
+                if how == 'yield' and threads == 8 and front_end[0] == HYBRID_EMU:
+                    continue
                 _, step, took = spin(front_end, how, threads)
                 rounds = STEPS + threads - 1
                 print(how, threads, took, rounds * step)
-                assert -rounds * 20 < took - rounds * step < rounds * 40, (front_end, how, took)
+                assert -rounds * 20 - step < took - rounds * step < rounds * 40, (front_end, how, took, step)
         # With fewer CPUs than threads a turn is spent in vain now and then.
         for how in ('sweep', 'acquire', 'lock'):
             print(how, 'on two CPUs', spin(front_end, how, 4, AFFINITY='0-1'))

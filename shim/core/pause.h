@@ -39,6 +39,12 @@ void runtime_sandboxed(void);
 /* It was refused. */
 void runtime_sandbox_failed(void);
 bool runtime_is_sandboxed(void);
+/* May threads of ours be made, or was the program started under a filter that may kill for it?
+ * Reads files the first time. Then the process stays on DRAM, and says nothing, until a thread of
+ * its own shows that they may. */
+bool runtime_lets_threads(void);
+/* The program has made a thread: filters let it. */
+void runtime_thread_made(void);
 /* Not in a child of vfork, where this memory is another process's. */
 bool pause_memory_is_ours(void);
 

@@ -2,6 +2,7 @@
  * The program confines itself. What a filter allows cannot be read, and it may kill. */
 #include "core/pause.h"
 #include "sys/log.h"
+#include "sys/usage.h"
 
 static bool sandboxed;
 static bool paused; /* by the call under way; sandboxes begin one at a time */
@@ -23,6 +24,26 @@ void runtime_sandbox_failed(void)
     log_silence(false);
     control_resume(paused);
     paused = false;
+}
+
+static enum { NOT_ASKED, THREADS, NO_THREADS } inherited; /* what filters from before us let */
+
+bool runtime_lets_threads(void)
+{
+    if (HY_UNLIKELY(__atomic_load_n(&inherited, __ATOMIC_RELAXED) == NOT_ASKED)) {
+        bool let = os_filters_let_threads();
+        __atomic_store_n(&inherited, let ? THREADS : NO_THREADS, __ATOMIC_RELAXED);
+        log_silence(!let);
+    }
+    return __atomic_load_n(&inherited, __ATOMIC_RELAXED) == THREADS;
+}
+
+void runtime_thread_made(void)
+{
+    if (HY_UNLIKELY(__atomic_load_n(&inherited, __ATOMIC_RELAXED) == NO_THREADS)) {
+        __atomic_store_n(&inherited, THREADS, __ATOMIC_RELAXED);
+        log_silence(runtime_is_sandboxed());
+    }
 }
 
 bool runtime_is_sandboxed(void)

@@ -184,11 +184,15 @@ static void assume_one_node(const char *root, struct topology *ret)
     use_machine_memory(root, &ret->node[0]);
 }
 
+int topology_nodes(const char *root, uint64_t *ret)
+{
+    return read_mask(root, "devices/system/node/online", ret);
+}
+
 bool topology_single_node(const char *root)
 {
     uint64_t online = 0;
-    return read_mask(root, "devices/system/node/online", &online) == 0 && online != 0 &&
-           (online & (online - 1)) == 0;
+    return topology_nodes(root, &online) == 0 && online != 0 && (online & (online - 1)) == 0;
 }
 
 int topology_read(const char *root, struct topology *ret)

@@ -35,8 +35,9 @@ struct topology {
  * beside `root` (0 bytes if that is missing too). Uses ~8 KiB of stack. */
 int topology_read(const char *root, struct topology *ret);
 
-/* Is there one node only, so that there can be no second memory? Little stack and
- * one small file: fit for malloc. false when sysfs does not tell. */
+/* Which nodes there are, by one small file and with little stack. 0 or -errno. */
+int topology_nodes(const char *root, uint64_t *ret);
+/* Is there one node only, so that there can be no second memory? false when sysfs does not tell. */
 bool topology_single_node(const char *root);
 
 enum topo_why { TOPO_NONE, TOPO_KMEM, TOPO_MEMORY_TIER, TOPO_HMAT, TOPO_NO_CPUS };

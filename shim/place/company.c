@@ -455,7 +455,7 @@ bool policy_peek_cpus(struct cpus_of_others *ret)
 
     memset(ret, 0, sizeof(*ret));
     share_path(path, sizeof(path));
-    if (runtime_is_sandboxed() || !path[0] || !os_file_exists(path))
+    if (runtime_is_sandboxed() || !path[0] || !os_file_exists(path) || !runtime_lets_threads())
         return false;
     if (!hy_lock_try(&lock))
         return false;

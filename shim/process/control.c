@@ -26,6 +26,7 @@
 #include "report/observe.h"
 #include "report/trace.h"
 #include "settings/settings.h"
+#include "sys/dl.h"
 #include "sys/emulator.h"
 #include "sys/lock.h"
 #include "sys/log.h"
@@ -83,6 +84,7 @@ static void *(*begins[8])(void *); /* by its place */
 static void *thread_main(void *arg)
 {
     int place = (int)(intptr_t)arg;
+    dl_thread_is_ours();
     pause_began(place);
     (void)begins[place](NULL);
     pause_ended(place);
@@ -120,7 +122,8 @@ bool control_start_thread(void *(*fn)(void *), size_t stack)
 /* false: there was none to be had. */
 static bool start_once(void)
 {
-    if (!pause_may_start() || __atomic_exchange_n(&tried, 1, __ATOMIC_ACQ_REL))
+    if (!pause_may_start() || !runtime_lets_threads() ||
+        __atomic_exchange_n(&tried, 1, __ATOMIC_ACQ_REL))
         return true;
     __atomic_store_n(&running, 1, __ATOMIC_RELEASE); /* before it, which may end at once */
     if (control_start_thread(control_main, STACK_BYTES))

@@ -384,7 +384,7 @@ void runtime_prepare(void)
         (void)settings_load();
         settings_echo();
         trace_name();
-        if (strcmp(hy_config.set.stats, "1") == 0 || record_wanted())
+        if ((strcmp(hy_config.set.stats, "1") == 0 || record_wanted()) && runtime_lets_threads())
             log_keep_stderr(); /* programs close it before they end */
         if (hy_config.set.strict)
             strict_checks();
@@ -393,15 +393,16 @@ void runtime_prepare(void)
     errno = saved;
 }
 
-/* The common machine has one memory: one system call tells, or one file where that is refused. */
+/* The common machine has one memory. A file tells, as who loads a library may open files; a filter
+ * from before exec may kill for get_mempolicy. */
 static bool one_memory(void)
 {
     uint64_t nodes;
     if (hy_config.set.pm.kind != HY_PM_AUTO)
         return false;
-    if (os_memory_nodes(&nodes) == 0)
-        return (nodes & (nodes - 1)) == 0;
-    return topology_single_node("/sys");
+    if (topology_nodes("/sys", &nodes) && os_memory_nodes(&nodes))
+        return false;
+    return (nodes & (nodes - 1)) == 0;
 }
 
 /* Why there is nothing to place, as far as is known at once; NULL: there may be. */
@@ -421,7 +422,7 @@ static void serve(void)
     fork_install();
     if (!runtime_change_state(HY_BOOT, HY_SERVING))
         return;
-    if (hy_config.set.start == 0) {
+    if (hy_config.set.start == 0 && runtime_lets_threads()) {
         engage_now();
         if (runtime_state() == HY_PASSIVE) { /* nothing lies in the heap yet */
             runtime_set_ops(next_alloc());
@@ -454,7 +455,8 @@ __attribute__((destructor)) static void end(void)
     int saved = errno;
     /* exit from a handler of a signal that interrupted code of ours: nothing is waited for. In a
      * sandbox nothing is asked of the kernel. */
-    bool quiet = hy_locks_held() || runtime_is_sandboxed();
+    bool quiet =
+        hy_locks_held() || runtime_is_sandboxed() || (report_wanted() && !runtime_lets_threads());
     if (!env_is_secure() && !quiet) {
         record_finish();
         trace_finish();

@@ -86,6 +86,12 @@ unsigned report_top_sites(site_id *ids, unsigned max)
     return n;
 }
 
+bool report_wanted(void)
+{
+    const char *spec = hy_config.set.stats;
+    return spec[0] && strcmp(spec, "0") != 0;
+}
+
 void report_at_exit(void)
 {
     static struct report r;
@@ -94,7 +100,7 @@ void report_at_exit(void)
     struct textbuf o = {.cap = REPORT_BYTES};
     void *m;
 
-    if (!spec[0] || strcmp(spec, "0") == 0 || os_map_anon(REPORT_BYTES, &m))
+    if (!report_wanted() || os_map_anon(REPORT_BYTES, &m))
         return;
     o.buf = m;
     hy_guard_enter();

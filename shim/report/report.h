@@ -3,6 +3,9 @@
 #ifndef HYBRID_REPORT_REPORT_H
 #define HYBRID_REPORT_REPORT_H
 
+#include <stdbool.h>
+
+bool report_wanted(void);
 void report_at_exit(void);
 
 #endif

@@ -9,10 +9,21 @@
 #include "base/guard.h"
 #include "sys/os.h"
 
+static __thread bool ours __attribute__((tls_model("initial-exec")));
+
+void dl_thread_is_ours(void)
+{
+    ours = true;
+}
+
 /* A failed look-up leaves a message that the program's next dlerror() would
- * return: take our own back. After success there is none, so touch nothing. */
+ * return: take our own back. After success there is none, so touch nothing. Nor in a thread of
+ * ours: dlerror translates, and waits for a program's thread in setlocale, which may wait for ours.
+ */
 static void take_back_error(char *err, size_t cap)
 {
+    if (ours && cap == 0)
+        return;
     const char *why = dlerror();
     if (err != NULL && cap > 0)
         snprintf(err, cap, "%s", why != NULL ? why : "unknown loader error");

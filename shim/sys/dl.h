@@ -7,6 +7,8 @@
 
 #include "base/types.h"
 
+/* The program does not ask for errors in this thread. */
+void dl_thread_is_ours(void);
 /* Next definition of `name` after this library, or NULL. */
 void *dl_next(const char *name);
 /* First definition among the program's global symbols, or NULL. */

@@ -25,6 +25,9 @@ void os_seccomp_trust(unsigned filters);
 /* Is no filter in force here, or only such as are trusted? Without a descriptor, which os_seccomp
  * needs; how many they are is not looked at. */
 bool os_filters_harmless(void);
+/* Are the filters that this process was started under known to let threads be made? Those of the
+ * container's first process are, as its runtime refuses and does not kill. Reads files. */
+bool os_filters_let_threads(void);
 /* Does the kernel offer the processor's counters? 1, 0, or -errno: /sys does not tell. */
 int os_has_pmu(void);
 /* General counters that the processor has for a thread; 0: it does not tell. */

@@ -130,7 +130,7 @@ void threadcap_begin(void)
     /* The threads to come inherit it. */
     if (!hy_config.have_profile && !hy_config.set.threads.count)
         return;
-    if (!has_second_memory() || !foreseen(&t) || wanted(t) == 0)
+    if (!has_second_memory() || !foreseen(&t) || wanted(t) == 0 || !runtime_lets_threads())
         return;
     (void)policy_peek_cpus(&o);
     count.asked = true;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/pause.h"
 #include "core/state.h"
 #include "sys/cpu.h"
 #include "sys/log.h"
@@ -314,8 +315,8 @@ bool threadcap_open(void)
     const struct masks *m = masks();
     /* The mask decides, not the thread's number: one that was made by a pinned thread, or is
      * a child of vfork, has a mask of the user's as well. */
-    return HY_UNLIKELY(threadcap_active()) && !cpus_equal(&m->now, &m->base) && has_mask(&m->now) &&
-           cpu_set(0, &m->base) == 0;
+    return HY_UNLIKELY(threadcap_active()) && !runtime_is_sandboxed() &&
+           !cpus_equal(&m->now, &m->base) && has_mask(&m->now) && cpu_set(0, &m->base) == 0;
 }
 
 void threadcap_close(bool opened)

@@ -5,7 +5,9 @@ What a case tells (ctx.record, ctx.run) in the plain run is what it must tell in
 every other run; ctx.check states what must hold in all of them, the plain one
 included. Standard error may hold no line of the library unless the case says so.
 """
+import concurrent.futures
 import difflib
+import io
 import os
 import re
 import shutil
@@ -20,6 +22,8 @@ PASS, FAIL, SKIP = 0, 1, 77
 # Slow machines and sanitizers: every time limit is multiplied by this. Limits are there for what
 # hangs; a computer with four times as much to do as it has CPUs is no reason to fail.
 SCALE = 4 * float(os.environ.get('HYBRID_TEST_SCALE', '1'))
+# scripts/test --long: every program and victim in every setting.
+LONG = os.environ.get('HYBRID_TEST_LONG') == '1'
 STEER = {
     'dram': {'HYBRID_POLICY': 'dram', 'HYBRID_START': '0'},
     'pm': {'HYBRID_POLICY': 'pm', 'HYBRID_START': '0'},
@@ -258,8 +262,8 @@ def compare(plain, got):
     return '\n'.join(difflib.unified_diff(a, b, 'plain', 'preloaded', lineterm='', n=2))
 
 
-def run_case(name, case, lib, settings, cache, extra_env=None, keep=False, out=sys.stdout):
-    """Plain first, then each setting. PASS, FAIL or SKIP; every difference is printed."""
+def run_case(name, case, lib, settings, cache, extra_env=None, keep=False, out=sys.stdout, together=1):
+    """Plain first, then each setting, so many at a time. PASS, FAIL or SKIP; every difference is printed."""
     os.makedirs(cache, exist_ok=True)
     try:
         if hasattr(case, 'prepare'):
@@ -278,23 +282,34 @@ def run_case(name, case, lib, settings, cache, extra_env=None, keep=False, out=s
     print(f'     {name} plain {time.monotonic() - begin:.1f} s, {len(plain)} observations', file=out, flush=True)
     if os.environ.get('HYBRID_TEST_SHOW'):
         print('\n'.join(plain), file=out, flush=True)
+    def judge(setting):
+        said = io.StringIO()
+        return judge_setting(name, case, setting, plain, lib, cache, extra_env, keep, said), said.getvalue()
+
     bad = 0
-    for setting in settings:
-        begin = time.monotonic()
-        try:
-            got, problems = run_once(case, setting, lib, cache, extra_env, keep)
-        except Skip as e:
-            print(f'     {name} {setting.name}: left out, {e}', file=out, flush=True)
-            continue
-        diff = compare(plain, got)
-        verdict = 'FAIL' if problems or diff else 'ok  '
-        print(f'{verdict} {name} {setting.name} {time.monotonic() - begin:.1f} s', file=out, flush=True)
-        if problems:
-            print('\n'.join('     | ' + ln for p in problems for ln in p.splitlines()), file=out, flush=True)
-        if diff:
-            print('\n'.join('     ' + ln for ln in diff.splitlines()), file=out, flush=True)
-        bad += bool(problems or diff)
+    with concurrent.futures.ThreadPoolExecutor(together) as pool:
+        for is_bad, said in pool.map(judge, settings):
+            print(said, end='', file=out, flush=True)
+            bad += is_bad
     return FAIL if bad else PASS
+
+
+def judge_setting(name, case, setting, plain, lib, cache, extra_env, keep, out):
+    """Does the case tell something else in this setting, or break what must hold?"""
+    begin = time.monotonic()
+    try:
+        got, problems = run_once(case, setting, lib, cache, extra_env, keep)
+    except Skip as e:
+        print(f'     {name} {setting.name}: left out, {e}', file=out)
+        return False
+    diff = compare(plain, got)
+    verdict = 'FAIL' if problems or diff else 'ok  '
+    print(f'{verdict} {name} {setting.name} {time.monotonic() - begin:.1f} s', file=out)
+    if problems:
+        print('\n'.join('     | ' + ln for p in problems for ln in p.splitlines()), file=out)
+    if diff:
+        print('\n'.join('     ' + ln for ln in diff.splitlines()), file=out)
+    return bool(problems or diff)
 
 
 def check_library(lib):

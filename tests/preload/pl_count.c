@@ -13,6 +13,7 @@
 #include <linux/filter.h>
 #include <linux/perf_event.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -136,12 +137,23 @@ static int filter(uint32_t answer)
                : SKIP;
 }
 
+static void *no_work(void *arg)
+{
+    return arg;
+}
+
 int main(int argc, char **argv)
 {
+    pthread_t thread;
     const char *how = argc > 1 ? argv[1] : "none";
     const char *ms = getenv("PL_SETTLE_MS");
     int r = 0;
 
+    /* Under a filter from before exec: a thread shows that threads are let, and then ours begins.
+     */
+    for (int i = 0; i < 3 && getenv("PL_THREADS"); i++)
+        if (pthread_create(&thread, NULL, no_work, NULL) == 0)
+            pthread_join(thread, NULL);
     if (ms)
         settle_ms = (unsigned)atoi(ms);
 

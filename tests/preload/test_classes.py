@@ -102,6 +102,8 @@ class HarmlessTest(Base):
     def run_it(self, how, wrap=(), settle_ms=200, **settings):
         env = {k: v for k, v in os.environ.items() if not k.startswith(('HYBRID_', 'LD_'))}
         env['PL_SETTLE_MS'] = str(settle_ms)
+        if wrap:
+            env['PL_THREADS'] = '1'
         if settings:
             env['LD_PRELOAD'] = self.lib
             env.update({'HYBRID_PM': 'emulated', 'HYBRID_START': '0', 'HYBRID_REGISTRY': 'none',

@@ -15,8 +15,18 @@
 
 static struct sock_filter filter[] = {
     BPF_STMT(BPF_LD + BPF_W + BPF_ABS, offsetof(struct seccomp_data, nr)),
-    ALLOW(read), ALLOW(write), ALLOW(exit), ALLOW(exit_group), ALLOW(rt_sigreturn),
-    ALLOW(clock_gettime), ALLOW(mmap), ALLOW(munmap), ALLOW(madvise), ALLOW(mprotect), ALLOW(futex), ALLOW(brk),
+    ALLOW(read),
+    ALLOW(write),
+    ALLOW(exit),
+    ALLOW(exit_group),
+    ALLOW(rt_sigreturn),
+    ALLOW(clock_gettime),
+    ALLOW(mmap),
+    ALLOW(munmap),
+    ALLOW(madvise),
+    ALLOW(mprotect),
+    ALLOW(futex),
+    ALLOW(brk),
     BPF_STMT(BPF_RET + BPF_K, SECCOMP_RET_KILL_PROCESS),
 };
 static struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
@@ -44,15 +54,19 @@ int main(int argc, char **argv)
     for (int i = 0; i < 3; i++) {
         CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) == -1 && errno == EFAULT);
         CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL) == -1 && errno == EFAULT);
-        CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 1 << 30, &program) == -1 && errno == EINVAL);
+        CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 1 << 30, &program) == -1 &&
+              errno == EINVAL);
         nap_us(100000);
     }
     CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
     grow();
     if (argv[1][0] == 't') /* all threads */
-        CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0);
+        CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) ==
+              0);
     else
         CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+    for (int i = 0; i < 400; i++)
+        memset(malloc(i % 20 ? 100000 : 2000000), i, 100000);
     for (double end = seconds() + 1.5; seconds() < end;)
         ;
     (void)!write(1, "ok\n", 3);
