@@ -31,6 +31,9 @@
 /* ... and an observer that has not asked for the time, asleep. */
 #define OBSERVER_NS 100000000
 
+/* A thread that comes back waits so long for one that is just releasing it. */
+#define RELEASE_NS 10000000000
+
 #define NEVER INT64_MAX
 
 bool emu_clock_waits_told;
@@ -371,7 +374,8 @@ static int64_t publish(struct emu_clock *c, int slot, int64_t time)
     struct emu_clock_thread *t = &c->thread[slot];
 
     atomic_fetch_add(&t->moves, 1);
-    if (atomic_load(&t->state) == EMU_AWAY)
+    int32_t state = atomic_load(&t->state);
+    if (state == EMU_AWAY || state == EMU_RELEASING)
         time = emu_clock_back(c, slot, time, emu_clock_waits_told ? time : -1);
     if (get(&t->time) == time)
         return time;
@@ -409,10 +413,25 @@ void emu_clock_away(struct emu_clock *c, int slot, uint64_t wait_for)
     wake_others(c);
 }
 
+/* While another one releases this thread: else it would set a time that is past, and this thread,
+ * asleep until a later one, and another would wait for each other. A releaser that was killed in
+ * the middle is not waited for. */
+static void await_releaser(struct emu_clock_thread *t)
+{
+    int32_t releasing = EMU_RELEASING;
+    for (int64_t begin = real_ns();
+         atomic_load(&t->state) == EMU_RELEASING && real_ns() - begin < RELEASE_NS;)
+        syscall(SYS_sched_yield);
+    (void)atomic_compare_exchange_strong(&t->state, &releasing, EMU_AWAY);
+}
+
 int64_t emu_clock_back(struct emu_clock *c, int slot, int64_t time, int64_t known)
 {
     struct emu_clock_thread *t = &c->thread[slot];
     int64_t floor = known < 0 ? emu_clock_floor(c) : known;
+
+    if (atomic_load(&t->state) == EMU_RELEASING)
+        await_releaser(t);
 
     atomic_fetch_add(&t->moves, 1);
     /* Released: what it waited for may have been used again since, with a later time. */
@@ -434,15 +453,19 @@ void emu_clock_release(struct emu_clock *c, uint64_t wait_for, int64_t time, int
     int n = atomic_load(&c->used), pid = getpid();
     for (int i = 0; i < n && most != 0; i++) {
         struct emu_clock_thread *t = &c->thread[i];
-        uint64_t at = wait_for;
-        int32_t away = EMU_AWAY;
-        if (atomic_load(&t->state) != EMU_AWAY || (!shared && atomic_load(&t->pid) != pid) ||
-            get(&t->time) > time || !atomic_compare_exchange_strong(&t->wait_for, &at, 0))
+        int32_t away = EMU_AWAY, releasing = EMU_RELEASING;
+        if ((!shared && atomic_load(&t->pid) != pid) || atomic_load(&t->wait_for) != wait_for ||
+            get(&t->time) > time || !atomic_compare_exchange_strong(&t->state, &away, releasing))
             continue;
-        atomic_store(&t->time, time);
-        atomic_store(&t->released, true);
-        atomic_store(&t->wait_for, wait_for); /* should it turn out to sleep on */
-        atomic_compare_exchange_strong(&t->state, &away, EMU_ACTIVE);
+        /* From here on its owner stays where it is: it may have been elsewhere meanwhile. */
+        bool waits = atomic_load(&t->wait_for) == wait_for && get(&t->time) <= time;
+        if (waits) {
+            atomic_store(&t->time, time);
+            atomic_store(&t->released, true); /* wait_for stays, should it turn out to sleep on */
+        }
+        (void)atomic_compare_exchange_strong(&t->state, &releasing, waits ? EMU_ACTIVE : EMU_AWAY);
+        if (!waits)
+            continue;
         most--;
     }
 }

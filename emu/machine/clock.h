@@ -37,15 +37,16 @@
 
 /*  free -> starting (by the creator) -> active <-> away -> free
  *                                       active -> free
- * Others change: starting, active -> away and any -> free (dead process). */
-enum emu_thread_state { EMU_FREE, EMU_STARTING, EMU_ACTIVE, EMU_AWAY };
+ * Others change: starting, active -> away; away -> releasing -> active (emu_clock_release); and
+ * any -> free (dead process). */
+enum emu_thread_state { EMU_FREE, EMU_STARTING, EMU_ACTIVE, EMU_AWAY, EMU_RELEASING };
 
 struct emu_clock_thread {
     _Alignas(64) _Atomic int32_t state;
     _Atomic int32_t pid, tid;
     _Atomic uint32_t turn;     /* futex: changes when the owner should look again */
     _Atomic uint32_t moves;    /* changes with every sign of life */
-    _Atomic int64_t time;      /* virtual ps, set by the owner */
+    _Atomic int64_t time;      /* virtual ps, set by the owner, or while releasing */
     _Atomic int64_t sleeps_to; /* waits until the last one has this time; NEVER: awake */
     _Atomic bool in_order;     /* ... and for being the last one itself */
     _Atomic int64_t waited;    /* until then it has waited for a CPU, the last time */

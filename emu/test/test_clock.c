@@ -362,6 +362,42 @@ static void observers_move_no_clock(void **state)
     emu_clock_leave(machine, slot);
 }
 
+static _Atomic bool over;
+
+static void *release_always(void *unused)
+{
+    (void)unused;
+    while (!over)
+        emu_clock_release(machine, 1, machine->newest, -1);
+    return NULL;
+}
+
+/* A thread that comes back while it is being released: the releaser's time is not set after its
+ * own. It would be asleep until a later time than it shows, and nobody's turn would come. */
+static void a_release_that_comes_late_changes_no_time(void **state)
+{
+    enum { WAITS = 200000 };
+    pthread_t releaser;
+    int64_t t = 0;
+    int slot;
+    (void)state;
+
+    assert_int_equal(emu_clock_join(machine, 0, &slot), 0);
+    emu_clock_begin(machine, slot);
+    over = false;
+    assert_int_equal(pthread_create(&releaser, NULL, release_always, NULL), 0);
+    for (int i = 0; i < WAITS; i++) {
+        emu_clock_away(machine, slot, 1);
+        t = emu_clock_back(machine, slot, t, -1);
+        t = emu_clock_turn(machine, slot, t + US);
+        for (int look = 0; look < 4; look++)
+            assert_int_equal(machine->thread[slot].time, t);
+    }
+    over = true;
+    pthread_join(releaser, NULL);
+    emu_clock_leave(machine, slot);
+}
+
 /* Two threads of a process that is killed: both slots are found empty. */
 static void a_killed_process_holds_nobody_up(void **state)
 {
@@ -406,6 +442,7 @@ int main(void)
         cmocka_unit_test(observers_hold_the_others),
         cmocka_unit_test(observers_that_sleep_hold_nobody),
         cmocka_unit_test(observers_move_no_clock),
+        cmocka_unit_test(a_release_that_comes_late_changes_no_time),
         cmocka_unit_test(a_killed_process_holds_nobody_up),
     };
     return cmocka_run_group_tests(tests, start_machine, end_machine);
