@@ -408,23 +408,6 @@ void policy_tell(const struct registry_told *told)
     hy_lock_release(&lock);
 }
 
-static void cpus_of_others_locked(struct cpus_of_others *ret)
-{
-    for (unsigned i = 0; i < hy_pol.view.n; i++) {
-        const struct registry_entry *e = &hy_pol.view.entry[i];
-        uint64_t any = 0;
-        if (e->is_self || e->pid == os_pid())
-            continue;
-        for (int k = 0; k < REGISTRY_CPU_WORDS; k++) {
-            any |= e->cpus[k];
-            ret->all.word[k] |= e->cpus[k];
-            /* Of two that chose the same, the younger number gives way: never both. */
-            ret->elders.word[k] |= e->pid < os_pid() ? e->cpus[k] : 0;
-        }
-        ret->confined += any != 0;
-    }
-}
-
 void policy_exchange_cpus(const struct hy_cpus *mine, struct cpus_of_others *ret)
 {
     memset(ret, 0, sizeof(*ret));
@@ -434,18 +417,9 @@ void policy_exchange_cpus(const struct hy_cpus *mine, struct cpus_of_others *ret
     if (hy_pol.reg_state == REG_JOINED) {
         registry_publish_cpus(hy_pol.reg, mine->word);
         (void)read_machine_locked(MACHINE_AGE_NS);
-        cpus_of_others_locked(ret);
+        registry_cpus_of_others(&hy_pol.view, ret);
     }
     hy_lock_release(&lock);
-}
-
-void share_path(char *buf, size_t cap)
-{
-    const char *spec = hy_config.set.registry;
-    if (strcmp(spec, "auto") == 0)
-        registry_default_path(buf, cap);
-    else if (strcmp(spec, "none") != 0)
-        (void)snprintf(buf, cap, "%s", spec);
 }
 
 bool policy_peek_cpus(struct cpus_of_others *ret)
@@ -460,10 +434,10 @@ bool policy_peek_cpus(struct cpus_of_others *ret)
     if (!hy_lock_try(&lock))
         return false;
     if (hy_pol.reg_state == REG_JOINED) {
-        cpus_of_others_locked(ret);
+        registry_cpus_of_others(&hy_pol.view, ret);
     } else if (registry_open_readonly(path, &r) == 0) {
         registry_read(r, &hy_pol.view);
-        cpus_of_others_locked(ret);
+        registry_cpus_of_others(&hy_pol.view, ret);
         registry_close(r);
     }
     hy_lock_release(&lock);

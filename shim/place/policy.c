@@ -2,6 +2,7 @@
  * Algorithm 1 at work (papers/DIGEST.md, 004): every run of pages asks here
  * whether its tier may hold it. What is charged stays below this process's
  * limit and, through the registry, below the budget that all share. */
+#include <stdio.h>
 #include <string.h>
 
 #include "core/control.h"
@@ -179,6 +180,15 @@ void policy_tick(void)
 }
 
 /* --- life cycle ------------------------------------------------------------------------ */
+
+void share_path(char *buf, size_t cap)
+{
+    const char *spec = hy_config.set.registry;
+    if (strcmp(spec, "auto") == 0)
+        registry_default_path(buf, cap);
+    else if (strcmp(spec, "none") != 0)
+        (void)snprintf(buf, cap, "%s", spec);
+}
 
 void policy_init(const struct hy_settings *s, const struct runtime_machine *m)
 {

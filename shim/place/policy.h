@@ -61,10 +61,6 @@ void policy_set_class(enum hy_class cls);
 /* What the next tick tells the others: cap, confidence, slowdowns, moves, written pages.
  * Class, bytes and threads are the policy's own. */
 void policy_tell(const struct registry_told *told);
-struct cpus_of_others {
-    struct hy_cpus all, elders; /* of all that are confined, and of those that came before us */
-    unsigned confined;          /* how many they are */
-};
 /* Tell the others which CPUs this process is confined to (none: not confined), and learn theirs. */
 void policy_exchange_cpus(const struct hy_cpus *mine, struct cpus_of_others *ret);
 /* Theirs, before this process takes part. false: there are no others. */

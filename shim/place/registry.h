@@ -11,6 +11,7 @@
 #ifndef HYBRID_PLACE_REGISTRY_H
 #define HYBRID_PLACE_REGISTRY_H
 
+#include "base/cpuset.h"
 #include "base/types.h"
 
 #define REGISTRY_SLOTS   256
@@ -95,5 +96,12 @@ void registry_publish_cpus(struct registry *r, const uint64_t cpus[REGISTRY_CPU_
 /* A checked copy of all living participants; reclaims dead ones on the way
  * (unless read-only). */
 void registry_read(struct registry *r, struct registry_view *ret);
+
+/* The CPUs that other participants are confined to. */
+struct cpus_of_others {
+    struct hy_cpus all, elders; /* of all that are confined, and of those that came before us */
+    unsigned confined;          /* how many they are */
+};
+void registry_cpus_of_others(const struct registry_view *v, struct cpus_of_others *ret);
 
 #endif

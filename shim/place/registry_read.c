@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "place/registry_internal.h"
+#include "sys/os.h"
 
 const char *registry_problem(int error)
 {
@@ -90,4 +91,22 @@ void registry_read(struct registry *r, struct registry_view *ret)
         if (read_slot(r, i, ret->dram_budget, now, &ret->entry[ret->n]))
             ret->n++;
     registry_exit(r);
+}
+
+void registry_cpus_of_others(const struct registry_view *v, struct cpus_of_others *ret)
+{
+    memset(ret, 0, sizeof(*ret));
+    for (unsigned i = 0; i < v->n; i++) {
+        const struct registry_entry *e = &v->entry[i];
+        uint64_t any = 0;
+        if (e->is_self || e->pid == os_pid())
+            continue;
+        for (int k = 0; k < REGISTRY_CPU_WORDS; k++) {
+            any |= e->cpus[k];
+            ret->all.word[k] |= e->cpus[k];
+            /* Of two that chose the same, the younger number gives way: never both. */
+            ret->elders.word[k] |= e->pid < os_pid() ? e->cpus[k] : 0;
+        }
+        ret->confined += any != 0;
+    }
 }

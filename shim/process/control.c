@@ -48,12 +48,8 @@
 #define GRACE_NS      2000000ull
 #define POKE_EVERY    16 /* slow allocations between two looks at the clock */
 #define JOIN_LOOK_NS  50000ull
-#define JOIN_NS                                                                                    \
-    3000000000ull /* a registry that is full, or being decided, takes a second or two              \
-                   */
-#define AWAIT_NS   100000000ull /* for PM, when memkind is there */
-#define LOAD_NS    500000000ull /* and when it must be loaded, once */
-#define REFUSED_NS 20000000ull  /* PM that was not to be had is not asked for again for so long */
+/* A registry that is full, or being decided, takes a second or two. */
+#define JOIN_NS 3000000000ull
 
 static uint8_t running;  /* this process has the thread */
 static uint8_t joined;   /* it has taken part in the registry, if it can */
@@ -119,8 +115,7 @@ bool control_start_thread(void *(*fn)(void *), size_t stack)
     return ok;
 }
 
-/* false: there was none to be had. */
-static bool start_once(void)
+bool control_start(void)
 {
     if (!pause_may_start() || !runtime_lets_threads() ||
         __atomic_exchange_n(&tried, 1, __ATOMIC_ACQ_REL))
@@ -141,153 +136,18 @@ static bool start_once(void)
 void control_begin_again(void)
 {
     static bool told;
-    if (runtime_state() == HY_STEERING && !start_once())
+    if (runtime_state() == HY_STEERING && !control_start())
         log_warn_once(&told, "the thread that looks after memory cannot be started again after the "
                              "program changed its rights: nothing is adapted from now on");
 }
 
-/* --- PM for those who wait for it ------------------------------------------------------ */
-
-static struct {
-    uint64_t wanted;     /* bytes in one piece */
-    uint32_t answers;    /* what waiting threads sleep on */
-    uint64_t refused;    /* so much was not to be had */
-    uint64_t refused_ns; /* when */
-    bool gave_up;        /* memkind did not come in time: it may wait for who waited */
-} pm;
-
-static __thread bool pm_short __attribute__((tls_model("initial-exec")));
-
-void control_note_short(void)
-{
-    pm_short = true;
-}
-
-/* PM before it is waited for: when half the DRAM is used, unless the kernel gives it. */
-static bool soon_needed(void)
-{
-    struct policy_view v;
-    if (floor_on())
-        return false;
-    if (supply_loaded())
-        return supply_runs_low();
-    policy_get(&v);
-    return v.used[HY_DRAM] > v.limit[HY_DRAM] / 2;
-}
-
-static void serve_pm(void)
-{
-    uint64_t want = __atomic_exchange_n(&pm.wanted, 0, __ATOMIC_ACQ_REL);
-    if (!want && !(soon_needed() && os_now_ns() - pm.refused_ns > HOUSE_NS))
-        return;
-    want = want ? want : HY_MIB;
-    if (engage_pm(want)) {
-        __atomic_store_n(&pm.refused, want, __ATOMIC_RELAXED);
-        __atomic_store_n(&pm.refused_ns, os_now_ns(), __ATOMIC_RELEASE);
-    }
-    __atomic_add_fetch(&pm.answers, 1, __ATOMIC_SEQ_CST);
-    os_wake_word(&pm.answers);
-}
-
-static bool was_refused(size_t bytes)
-{
-    return bytes >= __atomic_load_n(&pm.refused, __ATOMIC_RELAXED) &&
-           os_now_ns() - __atomic_load_n(&pm.refused_ns, __ATOMIC_ACQUIRE) < REFUSED_NS;
-}
-
-/* No lock is held here, and the wait is bounded: the thread may hold the loader's lock. */
-static bool await_pm(size_t bytes)
-{
-    if (!pm_short)
-        return false;
-    pm_short = false;
-    if (runtime_state() != HY_STEERING || hy_guarded() || was_refused(bytes) ||
-        (pm.gave_up && !supply_loaded()))
-        return false;
-    (void)start_once();
-    if (!control_running())
-        return false;
-    uint64_t most = __atomic_load_n(&pm.wanted, __ATOMIC_RELAXED), now = os_now_ns();
-    uint64_t until = now + (supply_loaded() ? AWAIT_NS : LOAD_NS);
-    while (most < bytes && !__atomic_compare_exchange_n(&pm.wanted, &most, bytes, true,
-                                                        __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-        ;
-    control_wake();
-    for (; now < until; now = os_now_ns()) {
-        uint32_t seen = __atomic_load_n(&pm.answers, __ATOMIC_SEQ_CST);
-        if (!supply_is_short(bytes))
-            return true;
-        if (was_refused(bytes) || runtime_state() != HY_STEERING)
-            return false;
-        os_wait_word(&pm.answers, seen, until - now);
-    }
-    pm.gave_up |= !supply_loaded();
-    return false;
-}
-
-/* --- a claim for those who wait for it --------------------------------------------------- */
-
-static uint32_t claim_answers; /* what waiting threads sleep on */
-static uint64_t claim_late_ns; /* when one was not answered in time */
-
-/* The thread may be waiting for a lock of the program's allocator, which waits here. */
-static bool await_claim(uint64_t need)
-{
-    uint64_t now = os_now_ns(), until = now + AWAIT_NS;
-    if (runtime_state() != HY_STEERING || hy_guarded() ||
-        now - __atomic_load_n(&claim_late_ns, __ATOMIC_RELAXED) < HOUSE_NS)
-        return false;
-    if (!hy_locks_held())
-        start_once();
-    if (!control_running())
-        return false;
-    control_wake(); /* it may have begun to doze before it was said to be running */
-    for (; now < until; now = os_now_ns()) {
-        uint32_t seen = __atomic_load_n(&claim_answers, __ATOMIC_SEQ_CST);
-        enum claim_answer answer = policy_claim_answer(need);
-        if (answer != CLAIM_OPEN)
-            return answer == CLAIM_MADE;
-        if (runtime_state() != HY_STEERING)
-            return false;
-        os_wait_word(&claim_answers, seen, until - now);
-    }
-    __atomic_store_n(&claim_late_ns, now, __ATOMIC_RELAXED);
-    return false;
-}
-
-bool control_await(enum hy_tier t, size_t bytes)
-{
-    if (t == HY_PM)
-        return await_pm(bytes);
-    uint64_t need = policy_short_of();
-    if (!need)
-        return false;
-    bool ok = await_claim(need);
-    if (!ok)
-        policy_turned_away(t);
-    return ok;
-}
-
-static void serve_claims(void)
-{
-    if (!policy_refresh())
-        return;
-    __atomic_add_fetch(&claim_answers, 1, __ATOMIC_SEQ_CST);
-    os_wake_word(&claim_answers);
-}
+/* --- its work ------------------------------------------------------------------------------ */
 
 void control_wake(void)
 {
     __atomic_add_fetch(&wakes, 1, __ATOMIC_SEQ_CST);
     if (control_running())
         os_wake_word(&wakes);
-}
-
-/* What cannot wait for the tick. */
-static void serve(void)
-{
-    serve_pm();
-    serve_claims();
 }
 
 /* --- its life ------------------------------------------------------------------------------ */
@@ -342,7 +202,7 @@ static bool sleep_a_tick(void)
     for (uint64_t left = control_interval_ns(); left > 0 && runtime_state() == HY_STEERING;) {
         uint64_t part = HY_MIN(HY_MIN(left, LOOK_NS), classify_period_ns());
         uint32_t seen = __atomic_load_n(&wakes, __ATOMIC_SEQ_CST);
-        serve();
+        await_serve(); /* what cannot wait for the tick */
         if (emulator_open())
             part = emulator_sleep_word(part, LOOK_NS, &wakes, seen);
         else
@@ -432,7 +292,7 @@ bool control_joins(void)
 {
     if (emulator_open() || !policy_has_registry())
         return false;
-    (void)start_once();
+    (void)control_start();
     if (!control_running())
         return false;
     for (uint64_t end = os_now_ns() + JOIN_NS;
@@ -444,7 +304,7 @@ bool control_joins(void)
 void control_begin(void)
 {
     if (record_wanted() && runtime_state() == HY_STEERING) {
-        (void)start_once();
+        (void)control_start();
         record_await_counts();
     }
 }
@@ -474,7 +334,7 @@ void control_poke(void)
     if (HY_LIKELY(__atomic_load_n(&tried, __ATOMIC_RELAXED)) || hy_guarded() || hy_locks_held())
         return;
     if (worth_it())
-        (void)start_once();
+        (void)control_start();
 }
 
 void runtime_before_thread(void)
@@ -487,7 +347,7 @@ void runtime_before_thread(void)
     if (state == HY_SERVING
             ? worth_it()
             : state == HY_STEERING && policy_used() >= THREADS_BYTES && threadcap_possible())
-        (void)start_once();
+        (void)control_start();
 }
 
 /* A fork in the middle of loading memkind would leave the child half a loader:
@@ -545,6 +405,6 @@ void control_postfork_child(void)
     __atomic_store_n(&tried, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&forks, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&loading, 0, __ATOMIC_SEQ_CST);
-    pm.wanted = pm.refused_ns = claim_late_ns = 0;
+    await_child();
     born_ns = 0;
 }

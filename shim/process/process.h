@@ -40,8 +40,9 @@ void control_begin(void);
 /* In the constructor: the control thread joins the registry, whose file shall stand in its own
  * table of descriptors, and is waited for, not long. false: no thread, or tables are not apart. */
 bool control_joins(void);
-/* A charge was refused for want of a claim, or of PM. */
-void control_note_short(void);
+/* The process has the control thread from now on, if it may; false: there was none to be had. Not
+ * with a lock held. */
+bool control_start(void);
 void control_prefork(void);
 void control_postfork_parent(void);
 /* Around the loading of memkind, after which the gate's fork handlers are there: forks wait for
@@ -51,6 +52,14 @@ void control_load_begins(void);
 void control_load_ends(void);
 bool control_loading(void);
 void control_postfork_child(void);
+
+/* --- await.c: what threads of the program wait for ------------------------------------- */
+
+/* By the heap, of the calling thread: PM was short. control_await (core/control.h) comes next. */
+void control_note_short(void);
+/* By the control thread. */
+void await_serve(void);
+void await_child(void); /* in a forked child */
 
 /* --- windows.c ---------------------------------------------------------------------- */
 

@@ -19,7 +19,7 @@ FRONT_DOORS = {'classifier': 'classify', 'migrator': 'pages', 'threadcap.h': 'th
                'threadcap': 'hooks'}  # threadcap.c has the exported names
 # A decision is a file below rules/ of its room: it reaches base/ and other decisions, no more.
 RULES = 'rules'
-MAX_SOURCE_LINES = 600
+MAX_SOURCE_LINES = 525
 MAX_HEADER_LINES = 200
 MAX_FUNCTION_LINES = 60  # its braces included
 MAX_FILES = 20  # .c files in a folder

@@ -9,10 +9,8 @@
 #include "base/cpuset.h"
 #include "base/text.h"
 
-#define PREFIX     "HYBRID_"
-#define PREFIX_LEN (sizeof(PREFIX) - 1)
+#define PREFIX "HYBRID_"
 /* Settings of the emulated machine: it looks at these itself. */
-#define EMULATOR    "HYBRID_EMU_"
 #define MESSAGE_CAP 1024
 #define DETAIL_CAP  256
 
@@ -415,69 +413,6 @@ int options_set(struct hy_settings *s, enum hy_opt_id id, const char *value, enu
     return 0;
 }
 
-/* An environment name without the prefix, or a profile key. */
-static enum hy_opt_id by_short_name(const char *name, size_t len)
-{
-    for (unsigned i = 0; i < OPT_COUNT; i++)
-        if (strlen(rows[i].info.key) == len && text_distance(rows[i].info.key, len, name, len) == 0)
-            return (enum hy_opt_id)i;
-    return OPT_COUNT;
-}
-
-enum hy_opt_id options_by_env(const char *name, size_t len)
-{
-    for (unsigned i = 0; i < OPT_COUNT; i++)
-        if (strlen(rows[i].info.env) == len && memcmp(rows[i].info.env, name, len) == 0)
-            return (enum hy_opt_id)i;
-    return OPT_COUNT;
-}
-
-enum hy_opt_id options_by_key(const char *key)
-{
-    size_t len = strlen(key);
-
-    for (size_t i = 0; i < len; i++)
-        if (key[i] >= 'A' && key[i] <= 'Z')
-            return OPT_COUNT;
-    return by_short_name(key, len);
-}
-
-enum hy_opt_id options_nearest(const char *name, size_t len)
-{
-    unsigned best = ~0u;
-    enum hy_opt_id id = OPT_COUNT;
-
-    if (len > PREFIX_LEN && memcmp(name, PREFIX, PREFIX_LEN) == 0) {
-        name += PREFIX_LEN;
-        len -= PREFIX_LEN;
-    }
-    for (unsigned i = 0; i < OPT_COUNT; i++) {
-        const char *key = rows[i].info.key;
-        unsigned d = text_distance(name, len, key, strlen(key));
-
-        if (d < best && text_is_near(d, HY_MAX(len, strlen(key)))) {
-            best = d;
-            id = (enum hy_opt_id)i;
-        }
-    }
-    return id;
-}
-
-void options_unknown_env(const char *name, size_t len, hy_diag_fn diag, void *ctx)
-{
-    enum hy_opt_id near = options_nearest(name, len);
-    char quoted[TEXT_QUOTE_CAP];
-
-    if (len >= sizeof(EMULATOR) - 1 && memcmp(name, EMULATOR, sizeof(EMULATOR) - 1) == 0)
-        return;
-    text_quote(name, len, quoted, sizeof(quoted));
-    if (near == OPT_COUNT)
-        options_tell(diag, ctx, "%s is not an option of libhybrid and is ignored", quoted);
-    else
-        options_tell(diag, ctx, "%s is not an option of libhybrid and is ignored; did you mean %s?",
-                     quoted, rows[near].info.env);
-}
-
 static void format_pm(const struct hy_pm_spec *pm, char *buf, size_t cap)
 {
     char size[24], nodes[3 * 64 + 1];
@@ -556,12 +491,4 @@ void options_format(const struct hy_settings *s, enum hy_opt_id id, char *buf, s
 
         snprintf(buf, cap, "%s", *text ? text : row->info.dflt);
     }
-}
-
-uint64_t hy_amount_bytes(struct hy_amount a, uint64_t node_bytes)
-{
-    if (!a.is_percent)
-        return a.value;
-    /* In two parts, as node_bytes * 100 can overflow. */
-    return node_bytes / 100 * a.value + node_bytes % 100 * a.value / 100;
 }

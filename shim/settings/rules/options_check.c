@@ -95,3 +95,11 @@ int options_check(const struct hy_settings *s, hy_diag_fn diag, void *ctx)
             "libmemkind, say); with HYBRID_START=0 that is before main");
     return problems;
 }
+
+uint64_t hy_amount_bytes(struct hy_amount a, uint64_t node_bytes)
+{
+    if (!a.is_percent)
+        return a.value;
+    /* In two parts, as node_bytes * 100 can overflow. */
+    return node_bytes / 100 * a.value + node_bytes % 100 * a.value / 100;
+}
