@@ -197,6 +197,7 @@ class MigrateTest(driven.DrivenCase):
                 (driven.KEXEC_LOAD, driven.REFUSE, {'SECCOMP': '2'})):  # it is one
             for seconds in 1, 4, 16, 64:  # a busy computer lets the library's thread run late
                 p = self.begin(number, answer, **settings)
+                p.do('big 2')  # it has a thread by now, so ours may be made as well
                 time.sleep(seconds)
                 p.do('calm', 'check')
                 m = p.end()['migration']
