@@ -299,15 +299,25 @@ int os_pid(void)
     return (int)raw0(SYS_getpid);
 }
 
-/* Not pthread_mutex_clocklock: ThreadSanitizer does not know it, and who waits here has time. */
+#ifdef __SANITIZE_THREAD__ /* which knows no pthread_mutex_clocklock; tries alone can starve */
 bool os_lock_within(pthread_mutex_t *m, uint64_t ns)
 {
-    const uint64_t look_ns = 100000;
-    for (uint64_t end = os_now_ns() + ns; pthread_mutex_trylock(m) != 0; os_sleep_ns(look_ns))
+    for (uint64_t end = os_now_ns() + ns; pthread_mutex_trylock(m) != 0; os_sleep_ns(100000))
         if (os_now_ns() >= end)
             return false;
     return true;
 }
+#else
+bool os_lock_within(pthread_mutex_t *m, uint64_t ns)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until); /* the other one may be set */
+    ns += (uint64_t)until.tv_nsec;
+    until.tv_sec += (time_t)(ns / 1000000000);
+    until.tv_nsec = (long)(ns % 1000000000);
+    return pthread_mutex_clocklock(m, CLOCK_MONOTONIC, &until) == 0;
+}
+#endif
 
 void os_hold_signals(unsigned long *ret_before)
 {
