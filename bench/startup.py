@@ -9,6 +9,7 @@ import shutil
 import benchlib as lib
 
 LIMIT_MS = 0.15
+LIMIT_INSTRUCTIONS = 60000
 CHECKED = ("passive", "auto", "dram", "pm")
 
 
@@ -90,6 +91,9 @@ def check(result):
             added = entry["cpu_added_ms"]
             failures.append(f"{entry['label']}: {added['median']:.3f} ms of CPU added to the start "
                             f"(quartiles {added['q1']:.3f} to {added['q3']:.3f}), limit {LIMIT_MS}")
+        if entry is not None and entry.get("instructions_added", 0) > LIMIT_INSTRUCTIONS:
+            failures.append(f"{entry['label']}: {entry['instructions_added']} instructions added to the start, "
+                            f"limit {LIMIT_INSTRUCTIONS}")
     return failures
 
 

@@ -18,22 +18,19 @@ static uint8_t favour = HY_DRAM; /* enum hy_tier */
 int heap_init(void *base, const size_t bytes[HY_TIERS], const struct heap_host *host)
 {
     size_t granules = (bytes[HY_DRAM] + bytes[HY_PM]) >> HEAP_GRANULE_SHIFT;
-    void *g, *bits, *map;
-    int e;
+    size_t bits = granules * sizeof(struct granule);
+    size_t map = bits + granules * SPAN_MAX_BLOCKS / 8;
+    void *tables;
 
     if (granules >= NO_GRANULE || ((uintptr_t)base & (HEAP_GRANULE - 1)) ||
         bytes[HY_DRAM] % HEAP_STEP || bytes[HY_PM] % HEAP_STEP)
         return -EINVAL;
-    /* Address space only: pages of these tables appear as the heap is used. */
-    if ((e = os_reserve(granules * sizeof(struct granule), HY_PAGE, &g)) != 0)
+    /* Address space only: pages of these tables appear as the heap is used. Each is whole pages. */
+    int e = os_reserve(map + granules, HY_PAGE, &tables);
+    if (e)
         return e;
-    if ((e = os_reserve(granules * SPAN_MAX_BLOCKS / 8, HY_PAGE, &bits)) != 0)
-        goto no_bits;
-    if ((e = os_reserve(granules, HY_PAGE, &map)) != 0)
-        goto no_map;
-
-    hy_hg.g = g;
-    hy_hg.bits = bits;
+    hy_hg.g = tables;
+    hy_hg.bits = (void *)((char *)tables + bits);
     hy_hg.host = *host;
     hy_hg.first[HY_DRAM] = 0;
     hy_hg.count[HY_DRAM] = (uint32_t)(bytes[HY_DRAM] >> HEAP_GRANULE_SHIFT);
@@ -43,15 +40,10 @@ int heap_init(void *base, const size_t bytes[HY_TIERS], const struct heap_host *
     central_init();
     cache_init();
     heap_set_favour(HY_DRAM);
-    hy_heap.map = map;
+    hy_heap.map = (uint8_t *)tables + map;
     hy_heap.base = (uintptr_t)base;
     __atomic_store_n(&hy_heap.len, bytes[HY_DRAM] + bytes[HY_PM], __ATOMIC_RELEASE);
     return 0;
-no_map:
-    os_unmap(bits, granules * SPAN_MAX_BLOCKS / 8);
-no_bits:
-    os_unmap(g, granules * sizeof(struct granule));
-    return e;
 }
 
 enum hy_tier heap_tier_of(const void *p)
@@ -85,7 +77,9 @@ void heap_set_favour(enum hy_tier t)
 {
     __atomic_store_n(&favour, (uint8_t)t, __ATOMIC_RELAXED);
     for (unsigned c = 0; c < SIZECLASS_COUNT; c++)
-        set_hot(c, t);
+        set_bin(&hy_hot_bin[c], (uint8_t)heap_bin(t, c));
+    for (unsigned step = 0; step < SIZECLASS_STEPS; step++)
+        set_bin(&hy_hot_step[step], (uint8_t)heap_bin(t, sizeclass_small[step]));
 }
 
 void heap_reopen(enum hy_tier t)

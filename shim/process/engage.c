@@ -39,7 +39,9 @@ void runtime_go_passive(const char *why)
     bool boot = runtime_change_state(HY_BOOT, HY_PASSIVE);
     if (!boot && !runtime_change_state(HY_SERVING, HY_PASSIVE))
         return;
-    (void)snprintf(hy_machine.why, sizeof(hy_machine.why), "%s", why);
+    size_t len = HY_MIN(strlen(why), sizeof(hy_machine.why) - 1);
+    memcpy(hy_machine.why, why, len); /* at every start: snprintf would have to be looked up */
+    hy_machine.why[len] = '\0';
     if (boot)
         runtime_set_ops(next_alloc());
     threadcap_end();
@@ -447,6 +449,7 @@ __attribute__((constructor)) static void begin(void)
         runtime_go_passive(why);
     else
         serve();
+    dl_main_begins();
     errno = saved;
 }
 

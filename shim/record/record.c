@@ -387,7 +387,7 @@ void record_before_unmap(void)
 
 void record_finish(void)
 {
-    if (!rec.begun && !rec.prepared)
+    if (!record_wanted() || (!rec.begun && !rec.prepared))
         return;
     if (!os_lock_within(&lock, WAIT_NS)) {
         log_warn("HYBRID_RECORD: the last windows are not written");

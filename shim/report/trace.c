@@ -161,7 +161,7 @@ void trace_tick(void)
 
 void trace_finish(void)
 {
-    if (tr.state == TRACE_OFF || !trace_wanted())
+    if (!trace_wanted() || tr.state == TRACE_OFF) /* in this order: `tr`'s page stays untouched */
         return;
     hy_guard_enter();
     /* A control thread stopped in the middle keeps its lock: what it wrote before stays. */

@@ -11,6 +11,8 @@
 void dl_thread_is_ours(void);
 /* Next definition of `name` after this library, or NULL. */
 void *dl_next(const char *name);
+/* The constructor is done: from now on there may be threads, and libraries that come and go. */
+void dl_main_begins(void);
 /* First definition among the program's global symbols, or NULL. */
 void *dl_global(const char *name);
 /* Open a library privately; NULL on failure with a reason in err. */
