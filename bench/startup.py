@@ -24,14 +24,14 @@ def parse_arguments():
 
 
 def settings(args, scratch):
-    """Configurations of the issue: passive and steering with the default START; at once
-    (START=0) and the peers are for information."""
+    """Passive and steering with the default START, which touches no registry, so that none is
+    named; at once (START=0) and the peers are for information."""
     known = lib.all_configs(args, scratch)
     hybrid = known["passive"]
     registry = {"HYBRID_REGISTRY": hybrid.vars["HYBRID_REGISTRY"]}
 
     def make(name, label, env):
-        return lib.Config(name, label, hybrid.library, {**registry, **env}, True, hybrid.missing)
+        return lib.Config(name, label, hybrid.library, env, True, hybrid.missing)
 
     emulated = {"HYBRID_PM": "emulated"}
     chosen = [known["glibc"], known["passive"],
@@ -39,7 +39,7 @@ def settings(args, scratch):
               make("dram", "hybrid, policy dram", {**emulated, "HYBRID_POLICY": "dram"}),
               make("pm", "hybrid, policy pm", {**emulated, "HYBRID_POLICY": "pm"}),
               make("pm-at-once", "hybrid, policy pm, START=0",
-                   {**emulated, "HYBRID_POLICY": "pm", "HYBRID_START": "0"}),
+                   {**registry, **emulated, "HYBRID_POLICY": "pm", "HYBRID_START": "0"}),
               known["jemalloc"], known["mimalloc"], known["memtier1"]]
     return {c.name: c for c in chosen}
 

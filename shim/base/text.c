@@ -202,17 +202,23 @@ int text_parse_decimal(const char *s, size_t len, double *ret)
     return 0;
 }
 
+static size_t to_bar(const char *s)
+{
+    size_t n = 0;
+    while (s[n] != '\0' && s[n] != '|') /* words are short, and each start asks for some */
+        n++;
+    return n;
+}
+
 size_t text_choice_word(const char *choices, int index, const char **ret_word)
 {
     while (index-- > 0) {
-        const char *bar = strchr(choices, '|');
-
-        if (!bar)
+        choices += to_bar(choices);
+        if (*choices++ == '\0')
             return 0;
-        choices = bar + 1;
     }
     *ret_word = choices;
-    return (size_t)(strchrnul(choices, '|') - choices);
+    return to_bar(choices);
 }
 
 int text_choice(const char *choices, const char *s, size_t len)

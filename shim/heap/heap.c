@@ -39,7 +39,10 @@ int heap_init(void *base, const size_t bytes[HY_TIERS], const struct heap_host *
     pages_init();
     central_init();
     cache_init();
-    heap_set_favour(HY_DRAM);
+    for (unsigned c = 0; c < SIZECLASS_COUNT; c++) /* nobody looks yet */
+        hy_hot_bin[c] = (uint8_t)heap_bin(HY_DRAM, c);
+    for (unsigned step = 0; step < SIZECLASS_STEPS; step++)
+        hy_hot_step[step] = (uint8_t)heap_bin(HY_DRAM, sizeclass_small[step]);
     hy_heap.map = (uint8_t *)tables + map;
     hy_heap.base = (uintptr_t)base;
     __atomic_store_n(&hy_heap.len, bytes[HY_DRAM] + bytes[HY_PM], __ATOMIC_RELEASE);

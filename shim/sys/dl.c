@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <link.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/single_threaded.h>
 
 #include "base/guard.h"
@@ -85,6 +84,14 @@ static uint32_t gnu_hash(const char *name)
     return h;
 }
 
+/* At every start a look-up less than with strcmp. */
+static bool same_name(const char *a, const char *b)
+{
+    while (*a != '\0' && *a == *b)
+        a++, b++;
+    return *a == *b;
+}
+
 /* The default version of an exported function, NULL if there is none. */
 static const ElfW(Sym) * find_symbol(const struct symbols *s, const char *name, uint32_t h)
 {
@@ -101,7 +108,7 @@ static const ElfW(Sym) * find_symbol(const struct symbols *s, const char *name, 
     for (const uint32_t *chain = bucket + buckets - first;; i++) {
         const ElfW(Sym) *sym = &s->sym[i];
         if ((chain[i] | 1) == (h | 1) && sym->st_shndx != SHN_UNDEF &&
-            !(s->version && (s->version[i] & 0x8000)) && strcmp(s->str + sym->st_name, name) == 0)
+            !(s->version && (s->version[i] & 0x8000)) && same_name(s->str + sym->st_name, name))
             return sym;
         if (chain[i] & 1)
             return NULL;
@@ -119,13 +126,18 @@ void dl_main_begins(void)
  * unloaded meanwhile, as there is one thread, and it is in a constructor. NULL: ask dlsym. */
 static void *next_at_start(const char *name)
 {
+    static const struct link_map *after;
     static struct symbols s;
-    struct dl_find_object o;
-    uint32_t h = gnu_hash(name);
-    if (main_has_begun || !__libc_single_threaded ||
-        _dl_find_object((void *)(uintptr_t)next_at_start, &o) != 0)
+    if (main_has_begun || !__libc_single_threaded)
         return NULL;
-    for (const struct link_map *m = o.dlfo_link_map->l_next; m; m = m->l_next) {
+    if (!after) {
+        struct dl_find_object o;
+        if (_dl_find_object((void *)(uintptr_t)next_at_start, &o) != 0)
+            return NULL;
+        after = o.dlfo_link_map;
+    }
+    uint32_t h = gnu_hash(name);
+    for (const struct link_map *m = after->l_next; m; m = m->l_next) {
         const ElfW(Sym) *sym = find_symbols(m, &s) ? find_symbol(&s, name, h) : NULL;
         if (sym) /* of another kind, the loader knows how */
             return (sym->st_info & 15) == STT_FUNC ? (void *)(m->l_addr + sym->st_value) : NULL;

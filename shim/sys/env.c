@@ -2,13 +2,15 @@
 #include "sys/env.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
 bool env_is_secure(void)
 {
-    return getauxval(AT_SECURE) != 0;
+    static int8_t known; /* 1 no, 2 yes; it never changes */
+    if (!known)
+        known = getauxval(AT_SECURE) != 0 ? 2 : 1;
+    return known == 2;
 }
 
 const char *env_get(const char *name)
@@ -22,15 +24,18 @@ void env_each(const char *prefix,
               void (*fn)(const char *name, size_t name_len, const char *value, void *ctx),
               void *ctx)
 {
-    size_t n = strlen(prefix);
     if (env_is_secure() || environ == NULL) /* clearenv() leaves NULL */
         return;
     for (char **e = environ; *e != NULL; e++) {
-        if (**e != *prefix || strncmp(*e, prefix, n) != 0)
+        const char *c = *e, *p = prefix;
+        while (*p != '\0' && *c == *p) /* few begin so: no look-up of a function for it */
+            c++, p++;
+        if (*p != '\0')
             continue;
-        const char *eq = strchr(*e, '=');
-        if (eq != NULL)
-            fn(*e, (size_t)(eq - *e), eq + 1, ctx);
+        while (*c != '\0' && *c != '=')
+            c++;
+        if (*c == '=')
+            fn(*e, (size_t)(c - *e), c + 1, ctx);
     }
 }
 
