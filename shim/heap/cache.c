@@ -90,6 +90,16 @@ static unsigned stack_size(uint32_t cap)
     return cap > 1 ? 32u - (unsigned)__builtin_clz(cap - 1) : 0;
 }
 
+static uint32_t blocks(const struct cache_bin *b)
+{
+    return (uint32_t)(b->top - b->bottom);
+}
+
+static uint32_t room(const struct cache_bin *b)
+{
+    return (uint32_t)(b->end - b->bottom);
+}
+
 /* Its part of what all may hold. */
 static bool may_hold(const struct thread_cache *tc, uint32_t more)
 {
@@ -102,8 +112,8 @@ static void forget_size(struct thread_cache *tc)
 {
     for (unsigned bin = 1; bin <= HEAP_BINS; bin++) {
         struct cache_bin *b = &tc->bin[bin];
-        if (b->slot)
-            give_stack(b->slot, stack_size(b->cap));
+        if (b->bottom)
+            give_stack(b->bottom, stack_size(room(b)));
         *b = (struct cache_bin){0};
     }
     tc->holds = 0;
@@ -152,24 +162,26 @@ static uint32_t next_cap(unsigned cls, uint32_t cap)
 /* Whoever comes here often may keep more. */
 static void widen(struct thread_cache *tc, struct cache_bin *b, unsigned cls)
 {
-    uint32_t cap = next_cap(cls, b->cap);
-    int32_t price = (int32_t)((cap - b->cap) * sizeclass_bytes[cls]);
+    uint32_t had = room(b), cap = next_cap(cls, had);
+    int32_t price = (int32_t)((cap - had) * sizeclass_bytes[cls]);
 
     tc->room += ROOM_A_VISIT + sizeclass_bytes[cls] / 16;
-    if (cap == b->cap || tc->room < price || !may_hold(tc, (uint32_t)price))
+    if (cap == had || tc->room < price || !may_hold(tc, (uint32_t)price))
         return;
-    unsigned k = stack_size(cap), was = stack_size(b->cap);
-    if (!b->slot || k != was) {
-        void **s = new_stack(k), **old = b->slot;
+    unsigned k = stack_size(cap), was = stack_size(had);
+    if (!b->bottom || k != was) {
+        void **s = new_stack(k), **old = b->bottom;
+        uint32_t n = blocks(b);
         if (!s)
             return;
         if (old) {
-            memcpy(s, old, b->n * sizeof(void *));
+            memcpy(s, old, n * sizeof(void *));
             give_stack(old, was);
         }
-        b->slot = s;
+        b->bottom = s;
+        b->top = s + n;
     }
-    b->cap = cap;
+    b->end = b->bottom + cap;
     tc->room -= price;
     tc->holds += (uint32_t)price;
 }
@@ -181,19 +193,19 @@ void *cache_refill(enum hy_tier t, unsigned cls, bool force)
     if (!tc)
         return central_take(t, cls, &p, 1, force) ? p : NULL;
     struct cache_bin *b = &tc->bin[heap_bin(t, cls)];
-    if (b->n == 0) {
-        if (b->cap < sizeclass_cache_blocks(cls))
+    if (b->top == b->bottom) {
+        if (room(b) < sizeclass_cache_blocks(cls))
             widen(tc, b, cls);
-        if (b->cap == 0)
+        if (room(b) == 0)
             return central_take(t, cls, &p, 1, force) ? p : NULL;
-        unsigned n = central_take(t, cls, b->slot, HY_MAX(b->cap / 2, 1u), force);
+        unsigned n = central_take(t, cls, b->bottom, HY_MAX(room(b) / 2, 1u), force);
         /* Lowest address on top: memory is used from the start of a span. */
         for (unsigned i = 0, j = n; i + 1 < j; i++) {
-            void *x = b->slot[i];
-            b->slot[i] = b->slot[--j];
-            b->slot[j] = x;
+            void *x = b->bottom[i];
+            b->bottom[i] = b->bottom[--j];
+            b->bottom[j] = x;
         }
-        b->n = n;
+        b->top = b->bottom + n;
     }
     return heap_pop(tc, heap_bin(t, cls));
 }
@@ -208,26 +220,26 @@ void cache_overflow(unsigned bin, void *p)
         return;
     }
     struct cache_bin *b = &tc->bin[bin];
-    if (b->n == b->cap && b->cap < sizeclass_cache_blocks(cls))
+    if (b->top == b->end && room(b) < sizeclass_cache_blocks(cls))
         widen(tc, b, cls);
-    if (b->n == b->cap) { /* the older half goes */
-        unsigned n = (b->cap + 1) / 2;
+    if (b->top == b->end) { /* the older half goes */
+        unsigned n = (room(b) + 1) / 2;
         if (n == 0) {
             central_give(t, cls, &p, 1);
             return;
         }
-        central_give(t, cls, b->slot, n);
-        memmove(b->slot, b->slot + n, (b->n - n) * sizeof(void *));
-        b->n -= n;
+        central_give(t, cls, b->bottom, n);
+        memmove(b->bottom, b->bottom + n, (blocks(b) - n) * sizeof(void *));
+        b->top -= n;
     }
-    b->slot[b->n++] = p;
+    *b->top++ = p;
 }
 
 bool cache_holds(unsigned bin, const void *p)
 {
     const struct cache_bin *b = &hy_cache->bin[bin];
-    for (uint32_t i = 0; i < HEAP_LOOKED_AT && i < b->n; i++)
-        if (b->slot[b->n - 1 - i] == p)
+    for (uint32_t i = 1; i <= HEAP_LOOKED_AT && i <= blocks(b); i++)
+        if (b->top[-(ptrdiff_t)i] == p)
             return true;
     return false;
 }
@@ -236,10 +248,10 @@ static void flush(struct thread_cache *tc)
 {
     for (unsigned bin = 1; bin <= HEAP_BINS; bin++) {
         struct cache_bin *b = &tc->bin[bin];
-        unsigned n = b->n;
-        b->n = 0;
+        unsigned n = blocks(b);
+        b->top = b->bottom;
         if (n)
-            central_give(bin_tier(bin), bin_class(bin), b->slot, n);
+            central_give(bin_tier(bin), bin_class(bin), b->bottom, n);
     }
 }
 

@@ -10,10 +10,15 @@
 
 struct heap_range hy_heap;
 struct heap_global hy_hg;
-uint8_t hy_hot_bin[SIZECLASS_COUNT];
-uint8_t hy_hot_step[SIZECLASS_STEPS];
+uint16_t hy_hot_bin[SIZECLASS_COUNT];
+uint16_t hy_hot_step[SIZECLASS_STEPS];
 
 static uint8_t favour = HY_DRAM; /* enum hy_tier */
+
+static uint16_t hot(enum hy_tier t, unsigned cls)
+{
+    return (uint16_t)heap_hot_offset(heap_bin(t, cls));
+}
 
 int heap_init(void *base, const size_t bytes[HY_TIERS], const struct heap_host *host)
 {
@@ -40,9 +45,9 @@ int heap_init(void *base, const size_t bytes[HY_TIERS], const struct heap_host *
     central_init();
     cache_init();
     for (unsigned c = 0; c < SIZECLASS_COUNT; c++) /* nobody looks yet */
-        hy_hot_bin[c] = (uint8_t)heap_bin(HY_DRAM, c);
+        hy_hot_bin[c] = hot(HY_DRAM, c);
     for (unsigned step = 0; step < SIZECLASS_STEPS; step++)
-        hy_hot_step[step] = (uint8_t)heap_bin(HY_DRAM, sizeclass_small[step]);
+        hy_hot_step[step] = hot(HY_DRAM, sizeclass_small[step]);
     hy_heap.map = (uint8_t *)tables + map;
     hy_heap.base = (uintptr_t)base;
     __atomic_store_n(&hy_heap.len, bytes[HY_DRAM] + bytes[HY_PM], __ATOMIC_RELEASE);
@@ -56,7 +61,7 @@ enum hy_tier heap_tier_of(const void *p)
 
 /* --- which tier a class is served from first ------------------------------ */
 
-static void set_bin(uint8_t *which, uint8_t bin)
+static void set_bin(uint16_t *which, uint16_t bin)
 {
     if (__atomic_load_n(which, __ATOMIC_RELAXED) != bin) /* else the line stays shared */
         __atomic_store_n(which, bin, __ATOMIC_RELAXED);
@@ -64,7 +69,7 @@ static void set_bin(uint8_t *which, uint8_t bin)
 
 static void set_hot(unsigned cls, enum hy_tier t)
 {
-    uint8_t bin = (uint8_t)heap_bin(t, cls);
+    uint16_t bin = hot(t, cls);
     unsigned step = cls ? sizeclass_step(sizeclass_bytes[cls - 1]) + 1 : 0;
     set_bin(&hy_hot_bin[cls], bin);
     for (; step < SIZECLASS_STEPS && sizeclass_small[step] == cls; step++)
@@ -80,9 +85,9 @@ void heap_set_favour(enum hy_tier t)
 {
     __atomic_store_n(&favour, (uint8_t)t, __ATOMIC_RELAXED);
     for (unsigned c = 0; c < SIZECLASS_COUNT; c++)
-        set_bin(&hy_hot_bin[c], (uint8_t)heap_bin(t, c));
+        set_bin(&hy_hot_bin[c], hot(t, c));
     for (unsigned step = 0; step < SIZECLASS_STEPS; step++)
-        set_bin(&hy_hot_step[step], (uint8_t)heap_bin(t, sizeclass_small[step]));
+        set_bin(&hy_hot_step[step], hot(t, sizeclass_small[step]));
 }
 
 void heap_reopen(enum hy_tier t)

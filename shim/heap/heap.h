@@ -10,15 +10,13 @@
 #define HYBRID_HEAP_HEAP_H
 
 #include "base/types.h"
+#include "heap/hot.h"
 #include "heap/rules/sizeclass.h"
 
-#define HEAP_GRANULE_SHIFT 16
-#define HEAP_GRANULE       ((size_t)1 << HEAP_GRANULE_SHIFT)
 /* Ranges are multiples of this many granules; the tables' rows for them are then
  * whole pages, whatever the size of a row. */
 #define HEAP_STEP_GRANULES 4096u
 #define HEAP_STEP          (HEAP_STEP_GRANULES * HEAP_GRANULE)
-#define HEAP_BINS          (HY_TIERS * SIZECLASS_COUNT)
 
 /* What the heaps ask of the rest of the library. All callbacks may be called
  * with a heap lock held and must not allocate from the heaps. */
@@ -56,79 +54,6 @@ struct heap_stats {
 /* [base, base + bytes[DRAM]) is the DRAM heap, then bytes[PM] the PM heap; both
  * multiples of HEAP_STEP. Once per process. 0 or -errno. */
 int heap_init(void *base, const size_t bytes[HY_TIERS], const struct heap_host *host);
-
-/* --- hot state, for the inline paths ------------------------------------- */
-
-struct heap_range {
-    uintptr_t base;
-    size_t len; /* 0: no heap yet, every pointer is foreign */
-    /* One byte a granule: 0 none, 1..HEAP_BINS bin of a span, HEAP_LARGE head. */
-    uint8_t *map;
-};
-#define HEAP_LARGE 255u
-
-struct cache_bin {
-    void **slot;
-    uint32_t n, cap;
-};
-
-/* Indexed by a map byte; entries that are no bin have cap 0 and n 0, so that
- * every pointer but that of a cached block takes the slow road. */
-struct thread_cache {
-    struct cache_bin bin[256];
-    int64_t sample; /* bytes until the next allocation is looked at */
-    int32_t room;   /* bytes of blocks by which its stacks may still grow */
-    uint32_t holds; /* bytes of blocks that its stacks have places for */
-    enum { CACHE_NONE, CACHE_LIVE, CACHE_DEAD } state;
-    struct thread_cache *next_free;
-};
-
-extern HY_HIDDEN struct heap_range hy_heap;
-/* Bin from which a class, and a small size by its step, is served first, by the tier in favour. */
-extern HY_HIDDEN uint8_t hy_hot_bin[SIZECLASS_COUNT];
-extern HY_HIDDEN uint8_t hy_hot_step[SIZECLASS_STEPS];
-extern __thread struct thread_cache *hy_cache __attribute__((tls_model("initial-exec")));
-
-static inline bool heap_owns(const void *p)
-{
-    return (uintptr_t)p - hy_heap.base < hy_heap.len;
-}
-
-static inline unsigned heap_bin(enum hy_tier t, unsigned cls)
-{
-    return (unsigned)t * SIZECLASS_COUNT + cls + 1;
-}
-
-enum hy_tier heap_tier_of(const void *p); /* p must be ours */
-
-/* NULL: the slow path of malloc. */
-static inline void *heap_pop(struct thread_cache *tc, size_t bin)
-{
-    struct cache_bin *b = &tc->bin[bin];
-    size_t n = b->n; /* wide: an index as it is */
-    if (HY_UNLIKELY(n == 0))
-        return NULL;
-    b->n = (uint32_t)--n;
-    return b->slot[n];
-}
-
-#define HEAP_LOOKED_AT 2 /* blocks that are looked at for one that is freed twice */
-
-/* The hot path of free for a pointer of ours; false: take heap_free_slow. */
-static inline bool heap_push(struct thread_cache *tc, void *p)
-{
-    unsigned v = hy_heap.map[((uintptr_t)p - hy_heap.base) >> HEAP_GRANULE_SHIFT];
-    struct cache_bin *b = &tc->bin[v];
-    size_t n = b->n;
-    if (HY_UNLIKELY(n >= b->cap))
-        return false;
-    void **top = b->slot + n;
-    if (HY_UNLIKELY(top[-1] == p || top[-2] == p)) /* freed a moment ago */
-        return false;
-    *top = p;
-    b->n = (uint32_t)(n + 1);
-    return true;
-}
 
 /* --- requests ------------------------------------------------------------ */
 

@@ -21,8 +21,8 @@ static size_t site_from = SIZE_MAX;
  * of this size comes over to the heaps when it is resized. */
 #define ADOPT_FROM ((size_t)128 << 10)
 
-/* 0: a size without class; that bin is always empty. */
-static inline size_t hot_bin(size_t n)
+/* 0: a size without class; the bin there is always empty. */
+static inline size_t hot_offset(size_t n)
 {
     if (HY_LIKELY(n <= SIZECLASS_SMALL))
         return __atomic_load_n(&hy_hot_step[sizeclass_step(n)], __ATOMIC_RELAXED);
@@ -109,10 +109,10 @@ static HY_COLD void *sampled(size_t n, void *p)
 void *steer_malloc(size_t n)
 {
     struct thread_cache *tc = hy_cache;
-    size_t bin = hot_bin(n);
-    if (HY_UNLIKELY(tc->bin[bin].n == 0))
+    struct cache_bin *b = heap_bin_at(tc, hot_offset(n));
+    if (HY_UNLIKELY(b->top == b->bottom))
         return slow(n, PLAIN);
-    void *p = heap_pop(tc, bin);
+    void *p = *--b->top;
     return HY_LIKELY((tc->sample -= (int64_t)n) >= 0) ? p : sampled(n, p);
 }
 

@@ -284,7 +284,7 @@ static void every_small_size_has_the_bin_of_its_class(void **state)
         for (size_t n = 0; n <= SIZECLASS_SMALL; n++) {
             assert_int_equal(hy_hot_step[sizeclass_step(n)], hy_hot_bin[sizeclass_of(n)]);
             assert_int_equal(hy_hot_step[sizeclass_step(n)],
-                             heap_bin((enum hy_tier)t, sizeclass_of(n)));
+                             heap_hot_offset(heap_bin((enum hy_tier)t, sizeclass_of(n))));
         }
     }
 }

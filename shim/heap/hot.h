@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * What malloc and free need on their way through a thread's cache: no lock, no call. Everything
+ * else of the heaps is in heap.h. */
+#ifndef HYBRID_HEAP_HOT_H
+#define HYBRID_HEAP_HOT_H
+
+#include "base/types.h"
+#include "heap/rules/sizeclass.h"
+
+#define HEAP_GRANULE_SHIFT 16
+#define HEAP_GRANULE       ((size_t)1 << HEAP_GRANULE_SHIFT)
+#define HEAP_BINS          (HY_TIERS * SIZECLASS_COUNT)
+
+struct heap_range {
+    uintptr_t base;
+    size_t len; /* 0: no heap yet, every pointer is foreign */
+    /* One byte a granule: 0 none, 1..HEAP_BINS bin of a span, HEAP_LARGE head. */
+    uint8_t *map;
+};
+#define HEAP_LARGE 127u
+_Static_assert(HEAP_BINS < HEAP_LARGE, "a map byte is a bin or says that there is none");
+
+/* A stack of free blocks; all NULL: no room yet. */
+struct cache_bin {
+    void **top, **bottom, **end;
+};
+
+/* Indexed by a map byte; entries that are no bin have neither room nor blocks, so that
+ * every pointer but that of a cached block takes the slow road. */
+struct thread_cache {
+    struct cache_bin bin[HEAP_LARGE + 1];
+    int64_t sample; /* bytes until the next allocation is looked at */
+    int32_t room;   /* bytes of blocks by which its stacks may still grow */
+    uint32_t holds; /* bytes of blocks that its stacks have places for */
+    enum { CACHE_NONE, CACHE_LIVE, CACHE_DEAD } state;
+    struct thread_cache *next_free;
+};
+
+extern HY_HIDDEN struct heap_range hy_heap;
+/* Bin from which a class, and a small size by its step, is served first, by the tier in favour: as
+ * what is to be added to the address of a cache. */
+extern HY_HIDDEN uint16_t hy_hot_bin[SIZECLASS_COUNT];
+extern HY_HIDDEN uint16_t hy_hot_step[SIZECLASS_STEPS];
+extern __thread struct thread_cache *hy_cache __attribute__((tls_model("initial-exec")));
+
+static inline bool heap_owns(const void *p)
+{
+    return (uintptr_t)p - hy_heap.base < hy_heap.len;
+}
+
+static inline unsigned heap_bin(enum hy_tier t, unsigned cls)
+{
+    return (unsigned)t * SIZECLASS_COUNT + cls + 1;
+}
+
+enum hy_tier heap_tier_of(const void *p); /* p must be ours */
+
+static inline size_t heap_hot_offset(size_t bin)
+{
+    return bin * sizeof(struct cache_bin);
+}
+
+static inline struct cache_bin *heap_bin_at(struct thread_cache *tc, size_t offset)
+{
+    struct cache_bin *b = (struct cache_bin *)(void *)((char *)tc->bin + offset);
+    __asm__("" : "+r"(b)); /* one address, not one for each field */
+    return b;
+}
+
+/* NULL: the slow path of malloc. */
+static inline void *heap_pop(struct thread_cache *tc, size_t bin)
+{
+    struct cache_bin *b = heap_bin_at(tc, heap_hot_offset(bin));
+    return b->top == b->bottom ? NULL : *--b->top;
+}
+
+#define HEAP_LOOKED_AT 2 /* blocks that are looked at for one that is freed twice */
+
+/* The hot path of free for a pointer of ours; false: take heap_free_slow. */
+static inline bool heap_push(struct thread_cache *tc, void *p)
+{
+    unsigned v = hy_heap.map[((uintptr_t)p - hy_heap.base) >> HEAP_GRANULE_SHIFT];
+    struct cache_bin *b = heap_bin_at(tc, heap_hot_offset(v));
+    void **top = b->top;
+    if (HY_UNLIKELY(top == b->end || top[-1] == p || top[-2] == p)) /* full, or freed just now */
+        return false;
+    *top = p;
+    b->top = top + 1;
+    return true;
+}
+
+#endif
