@@ -135,7 +135,7 @@ static struct thread_cache *live_cache(void)
     if (!may_hold(tc, 0))
         forget_size(tc);
     tc->state = CACHE_LIVE;
-    tc->sample = __atomic_load_n(&sample_interval, __ATOMIC_RELAXED);
+    tc->sample = HY_MIN(heap_sample_interval(), HEAP_LOOK_AGAIN);
     hy_cache = tc;
     hy_guard_enter(); /* may allocate its second-level table */
     pthread_setspecific(exit_key, tc);

@@ -112,7 +112,9 @@ void heap_trim(enum hy_tier t); /* all that is free, this thread's cache include
 void heap_get_stats(enum hy_tier t, struct heap_stats *ret);
 /* Flush this thread's cache; afterwards the thread works uncached. */
 void heap_thread_exit(void *unused);
-/* Sampling: bytes between samples of a thread, INT64_MAX = off. */
+/* Sampling: bytes between samples of a thread, INT64_MAX = off; a thread sees a change within
+ * HEAP_LOOK_AGAIN. */
+#define HEAP_LOOK_AGAIN ((int64_t)HY_MIB)
 void heap_set_sample_interval(int64_t bytes);
 int64_t heap_sample_interval(void);
 /* fork: take and release every lock of the heaps; the child forgets the caches

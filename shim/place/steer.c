@@ -90,6 +90,10 @@ static HY_COLD void *slow(size_t n, enum request how)
 static HY_COLD void *sampled(size_t n, void *p)
 {
     int64_t interval = heap_sample_interval();
+    if (interval == INT64_MAX) { /* no sites so far; placement may begin at any time */
+        hy_cache->sample = HEAP_LOOK_AGAIN;
+        return p;
+    }
     /* Not the same distance each time: patterns must not hide from it. */
     hy_cache->sample = interval / 2 + (int64_t)(((uintptr_t)p >> 4) * 0x9E3779B97F4A7C15u >> 1) %
                                           (interval > 0 ? interval : 1);

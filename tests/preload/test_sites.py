@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 import unittest
 
 import driven
@@ -192,6 +193,16 @@ class SitesTest(driven.DrivenCase):
         e = self.of_site(r, 'e')
         self.assertEqual(list(e), [0])
         self.assertEqual((e[0]['count'], e[0]['live_count'], e[0]['live_bytes']), (2, 1, 6 * MIB))
+
+    def test_small_blocks_have_sites_when_placement_begins_late(self):
+        # The thread had its cache before anybody wanted sites.
+        for wait_s in (0.2, 2, 10, 60): # how long the control thread may take
+            p = self.hold(['b 1', 'a 8192'], POLICY='dram', START='1M')
+            time.sleep(wait_s)
+            r = p.do(*['b 1'] * 3000).end()
+            if self.of_site(r, 'b'):
+                break
+        self.assertGreater(self.of_site(r, 'b')[0]['count'], 500)
 
     def test_objects_of_one_site_are_told_apart_as_text(self):
         p = self.hold(['e 8192', 'e 4096'], POLICY='pm', STATS='1')
