@@ -299,7 +299,10 @@ void cache_prefork(void)
     hy_lock_prefork(&pool_lock);
 }
 
-void cache_postfork(void)
+/* The child has neither the other threads nor their caches. */
+void cache_postfork(bool child)
 {
+    if (child)
+        live = hy_cache->state == CACHE_LIVE;
     hy_lock_postfork(&pool_lock);
 }

@@ -433,11 +433,11 @@ void heap_prefork(void)
     pages_prefork();
 }
 
-void heap_postfork(void)
+void heap_postfork(bool child)
 {
     pages_postfork();
     central_postfork();
-    cache_postfork();
+    cache_postfork(child);
     if (put_off && !hy_locks_held())
         free_put_off();
 }

@@ -120,7 +120,7 @@ int64_t heap_sample_interval(void);
 /* fork: take and release every lock of the heaps; the child forgets the caches
  * of threads that it does not have. */
 void heap_prefork(void);
-void heap_postfork(void);
+void heap_postfork(bool child);
 /* Invariants of both heaps, for tests. */
 bool heap_is_valid(void);
 

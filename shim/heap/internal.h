@@ -135,6 +135,6 @@ void cache_overflow(unsigned bin, void *p);
 bool cache_holds(unsigned bin, const void *p);
 void cache_flush_thread(void);
 void cache_prefork(void);
-void cache_postfork(void);
+void cache_postfork(bool child);
 
 #endif

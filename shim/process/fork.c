@@ -96,7 +96,7 @@ static void fork_ends(bool child)
             migrate_postfork(child);
         else if (child)
             books_open(false);
-        heap_postfork();
+        heap_postfork(child);
         maps_postfork();
         sites_postfork();
     }

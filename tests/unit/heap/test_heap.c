@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -450,14 +452,10 @@ static void an_idle_thread_keeps_little(void **state)
     assert_true((after - before) * HY_PAGE < IDLE * 24 * HY_KIB);
 }
 
-static uint64_t held;
-
-static void *uses_much(void *arg)
+static void fill_the_cache(void)
 {
     enum { N = 300 };
     void *p[N];
-    heap_free(heap_alloc(16, &dram)); /* has a cache before the others use theirs */
-    pthread_barrier_wait(&all_are_idle);
     for (int round = 0; round < 4; round++)
         for (size_t n = 64; n <= 4096; n += 64) {
             for (int i = 0; i < N; i++)
@@ -465,6 +463,15 @@ static void *uses_much(void *arg)
             for (int i = 0; i < N; i++)
                 heap_free(p[i]);
         }
+}
+
+static uint64_t held;
+
+static void *uses_much(void *arg)
+{
+    heap_free(heap_alloc(16, &dram)); /* has a cache before the others use theirs */
+    pthread_barrier_wait(&all_are_idle);
+    fill_the_cache();
     __atomic_add_fetch(&held, hy_cache->holds, __ATOMIC_RELAXED);
     pthread_barrier_wait(&all_are_idle);
     return arg;
@@ -488,6 +495,39 @@ static void caches_of_many_threads_stay_small(void **state)
     }
     assert_true(sum[0] > 512 * HY_KIB);
     assert_true(sum[1] < IDLE * sum[0] / 2 && sum[1] <= 40 * HY_MIB);
+}
+
+static int status_of_child = -1;
+
+static void *forks(void *arg)
+{
+    heap_free(heap_alloc(16, &dram));
+    heap_prefork();
+    pid_t pid = fork();
+    heap_postfork(pid == 0);
+    if (pid == 0) {
+        fill_the_cache();
+        _exit(hy_cache->holds > 512 * HY_KIB ? 0 : 1);
+    }
+    (void)waitpid(pid, &status_of_child, 0);
+    return arg;
+}
+
+/* A child of fork has one thread, however many its parent has. */
+static void a_forked_child_has_the_bound_for_itself(void **state)
+{
+    pthread_t t[IDLE], one;
+    (void)state;
+    pthread_barrier_init(&all_are_idle, NULL, IDLE + 1);
+    for (int i = 0; i < IDLE; i++)
+        assert_int_equal(pthread_create(&t[i], NULL, uses_little, NULL), 0);
+    pthread_barrier_wait(&all_are_idle);
+    assert_int_equal(pthread_create(&one, NULL, forks, NULL), 0);
+    pthread_join(one, NULL);
+    pthread_barrier_wait(&all_are_idle);
+    for (int i = 0; i < IDLE; i++)
+        pthread_join(t[i], NULL);
+    assert_int_equal(status_of_child, 0);
 }
 
 /* Addresses have run out once: what is free gives its own back, and is used again. */
@@ -696,6 +736,7 @@ int main(void)
         T(a_block_freed_twice_is_handed_out_once),
         T(an_idle_thread_keeps_little),
         T(caches_of_many_threads_stay_small),
+        T(a_forked_child_has_the_bound_for_itself),
         T(free_memory_is_given_back_in_time),
         T(dirty_memory_has_a_bound),
         T(realloc_grows_where_it_lies_when_it_can),
