@@ -127,7 +127,7 @@ void dl_main_begins(void)
 static void *next_at_start(const char *name)
 {
     static const struct link_map *after;
-    static struct symbols s;
+    static struct symbols s HY_AT_START;
     if (main_has_begun || !__libc_single_threaded)
         return NULL;
     if (!after) {

@@ -22,7 +22,7 @@ static struct {
     int64_t (*vtime_ns)(void);
     int (*hold)(int64_t);
     int (*offer_events)(void);
-} em;
+} em HY_AT_START;
 static bool asked;
 
 /* Weak: the loader tells whether there is an emulator. A look-up that fails makes it allocate. */
