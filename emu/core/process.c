@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/affinity.h"
+#include "core/start_mask.h"
 #include "core/pages.h"
 #include "core/watch.h"
 

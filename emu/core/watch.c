@@ -2,29 +2,36 @@
  * See watch.h. */
 #include "core/watch.h"
 
-#include "core/page_counts.h"
-#include "core/samples.h"
+#include <stddef.h>
 
 unsigned emu_watching;
+
+/* By the number of the bit; written before the bit is set, and never taken back. */
+static const struct emu_watcher *watcher[2];
 
 void emu_watch(const struct emu_seen *s)
 {
     unsigned who = __atomic_load_n(&emu_watching, __ATOMIC_ACQUIRE);
     if (who & EMU_WATCH_PAGES)
-        emu_page_count(s->address, s->tier, !s->hit, s->dirtied);
+        watcher[0]->see(s);
     if (who & EMU_WATCH_SAMPLES)
-        emu_samples_see(s);
+        watcher[1]->see(s);
 }
 
-void emu_watch_set(unsigned who, bool on)
+void emu_watch_on(unsigned who, const struct emu_watcher *w)
 {
-    if (on)
-        __atomic_fetch_or(&emu_watching, who, __ATOMIC_RELEASE);
-    else
-        __atomic_fetch_and(&emu_watching, ~who, __ATOMIC_RELEASE);
+    __atomic_store_n(&watcher[__builtin_ctz(who)], w, __ATOMIC_RELAXED);
+    __atomic_fetch_or(&emu_watching, who, __ATOMIC_RELEASE);
+}
+
+void emu_watch_off(unsigned who)
+{
+    __atomic_fetch_and(&emu_watching, ~who, __ATOMIC_RELEASE);
 }
 
 void emu_watch_forked(void)
 {
-    emu_samples_close();
+    for (int i = 0; i < 2; i++)
+        if (watcher[i] && watcher[i]->forked)
+            watcher[i]->forked();
 }
