@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * See watch.h. */
-#include "core/watch.h"
+#include "pages/watch.h"
 
 #include <stddef.h>
 

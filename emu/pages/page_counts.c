@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Counts by page. See page_counts.h. A table of tables, made as pages are counted: one
  * for 1 GiB of addresses takes 3 MiB of address space, and memory where it is used. */
-#include "core/page_counts.h"
+#include "pages/page_counts.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -9,8 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "core/pages.h"
-#include "core/watch.h"
+#include "pages/pages.h"
+#include "pages/watch.h"
 
 #define LEAF_SHIFT 30u
 #define LEAVES     ((size_t)1 << (48 - LEAF_SHIFT))

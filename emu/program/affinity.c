@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * CPUs and affinity. See affinity.h. */
-#include "core/affinity.h"
+#include "program/affinity.h"
 
 #include <errno.h>
 #include <sys/syscall.h>

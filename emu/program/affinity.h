@@ -5,7 +5,7 @@
 #ifndef EMU_AFFINITY_H
 #define EMU_AFFINITY_H
 
-#include "core/start_mask.h"
+#include "settings/start_mask.h"
 
 /* The caller gives up its turn: sched_yield, or after it has lost its CPU. Costs what a
  * system call does. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Samples of accesses. See samples.h and pmemu.h. */
-#include "core/samples.h"
+#include "program/samples.h"
 
 #include <errno.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "core/core.h"
-#include "core/watch.h"
+#include "pages/watch.h"
 
 /* Samplers are compiled apart. */
 _Static_assert(offsetof(struct pmemu_ring, head) == 64 &&

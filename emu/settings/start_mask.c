@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * See start_mask.h. */
-#include "core/start_mask.h"
+#include "settings/start_mask.h"
 
-#include "core/settings.h"
+#include "settings/settings.h"
 
 static struct emu_cpuset start_mask;
 static int count;
