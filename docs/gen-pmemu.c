@@ -3,7 +3,7 @@
  * gen-pmemu TEMPLATE VERSION > PAGE */
 #include <stdio.h>
 
-#include "core/settings.h"
+#include "settings/settings.h"
 #include "machine/machine.h"
 #include "roff.h"
 

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "core/pages.h"
-#include "core/watch.h"
+#include "pages/pages.h"
+#include "pages/watch.h"
 
 #define DEBT_PS 2000000
 

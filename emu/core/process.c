@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/affinity.h"
-#include "core/pages.h"
-#include "core/watch.h"
+#include "settings/start_mask.h"
+#include "pages/pages.h"
+#include "pages/watch.h"
 
 #define SALT_SHIFT 42
 

@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "core/affinity.h"
+#include "settings/start_mask.h"
 
 void emu_go_live(struct emu_thread *t, int slot, int64_t now)
 {

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/affinity.h"
+#include "program/affinity.h"
 #include "core/core.h"
 #include "instrument/real.h"
 

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "core/affinity.h"
+#include "program/affinity.h"
 
 /* Attributes that name CPUs are of use on the emulated machine only: 1, with the others
  * in *ret_plain (to be destroyed) and the CPUs apart; 0: they name none; -errno. */

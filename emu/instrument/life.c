@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "core/core.h"
-#include "core/start.h"
+#include "program/start.h"
 #include "instrument/real.h"
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "core/core.h"
-#include "core/mapped.h"
+#include "program/mapped.h"
 #include "pmemu.h"
 
 #define EXPORT __attribute__((visibility("default")))

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Constructor and destructor of libpmemu: early and late, so that the program's own
  * ones are emulated. */
-#include "core/start.h"
+#include "program/start.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "core/core.h"
-#include "core/sde.h"
-#include "core/settings.h"
+#include "program/sde.h"
+#include "settings/settings.h"
 #include "instrument/sync.h"
 #include "pmemu.h"
 

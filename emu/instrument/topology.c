@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/affinity.h"
+#include "program/affinity.h"
 #include "instrument/real.h"
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "core/core.h"
-#include "core/start.h"
+#include "program/start.h"
 #include "instrument/real.h"
 #include "instrument/sync.h"
 

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/affinity.h"
+#include "program/affinity.h"
 #include "qemu/guest.h"
 
 void cpus_set_enter(int tid, uint64_t bytes, uint64_t mask)

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/start.h"
+#include "program/start.h"
 #include "qemu/command.h"
 #include "qemu/guest.h"
 #include "qemu/plugin_api.h"

@@ -82,11 +82,3 @@ void guest_back(int64_t known)
     if (t->call.away)
         back(t, known < 0 && switches() == t->call.switches ? emu_now() : known);
 }
-
-void guest_back_behind(void)
-{
-    struct guest_thread *t = guest_self();
-
-    if (t->call.away)
-        back(t, -1);
-}

@@ -51,8 +51,5 @@ void guest_away(uint64_t wait_for);
 /* After guest_away: on from virtual time `known`, or, when that is -1, from the thread's own
  * time if the call did not block, and from the time of the slowest thread if it did. */
 void guest_back(int64_t known);
-/* ... on from the time of the slowest thread: it has seen what another one did, and when is not
- * known. */
-void guest_back_behind(void);
 
 #endif

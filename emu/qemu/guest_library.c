@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/sde.h"
+#include "program/sde.h"
 #include "pmemu.h"
 #include "qemu/hypercall.h"
 

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stddef.h>
 
-#include "core/samples.h"
+#include "program/samples.h"
 #include "pmemu.h"
 #include "qemu/guest.h"
 

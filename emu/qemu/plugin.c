@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "core/core.h"
-#include "core/settings.h"
-#include "core/start.h"
+#include "settings/settings.h"
+#include "program/start.h"
 #include "qemu/cpu_table.h"
 #include "qemu/exec.h"
 #include "qemu/guest.h"

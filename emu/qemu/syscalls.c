@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "core/mapped.h"
-#include "core/pages.h"
+#include "program/mapped.h"
+#include "pages/pages.h"
 #include "qemu/cpus.h"
 #include "qemu/exec.h"
 #include "qemu/futex.h"

@@ -267,7 +267,7 @@ int main(int argc, char **argv)
     omp_set_num_threads(threads);
 #pragma omp parallel
     {
-        /* the team is there before the time counts */
+    /* the team is there before the time counts */
 #pragma omp barrier
     } start = now_us();
 #pragma omp parallel

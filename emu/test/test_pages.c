@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/pages.h"
+#include "pages/pages.h"
 #include "machine/room.h"
 
 #define PAGE EMU_PAGE_BYTES

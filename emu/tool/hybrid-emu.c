@@ -69,20 +69,6 @@ int tool_arguments(int argc, char **argv, int most)
     return TOOL_OK;
 }
 
-const char *tool_size(int64_t bytes, char *buf, size_t cap)
-{
-    static const char units[] = " kMGTP";
-    double v = (double)bytes;
-    int u = 0;
-
-    while (v >= 1000 && u < 5) {
-        v /= 1000;
-        u++;
-    }
-    snprintf(buf, cap, u ? "%.3g %cB" : "%.0f%cB", v, units[u]);
-    return buf;
-}
-
 static void command_help(const struct command *c, FILE *to)
 {
     fprintf(to, "Usage: hybrid-emu %s\n\n%s", c->usage, c->text);

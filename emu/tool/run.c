@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/settings.h"
+#include "settings/settings.h"
 #include "qemu/command.h"
 #include "tool/cleaner.h"
 #include "tool/tool.h"

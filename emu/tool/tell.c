@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/settings.h"
+#include "settings/settings.h"
 #include "machine/machine.h"
 #include "model/params.h"
 #include "tool/tool.h"

@@ -26,7 +26,5 @@ int tool_show(int argc, char **argv);
 void tool_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A subcommand that takes no options got `argv`: 0 if there are at most `most` arguments. */
 int tool_arguments(int argc, char **argv, int most);
-/* "12.5 GB": as media are sold. */
-const char *tool_size(int64_t bytes, char *buf, size_t cap);
 
 #endif

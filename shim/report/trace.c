@@ -29,16 +29,16 @@ static struct {
     enum { TRACE_NOT_YET, TRACE_ON, TRACE_OFF } state;
     struct trace_text text;
     char path[HY_PATH_MAX + 32];
-    bool special;          /* a FIFO, /dev/stderr: written to once, at the end */
-    uint64_t start_ns;     /* of the clock in the trace */
-    uint64_t due_ns;       /* real time of the next sample */
-    uint64_t cost_ns;      /* CPU time spent here */
-    uint64_t flush_ns;     /* real time of the next writing of the file */
-    uint64_t passes;       /* of the page moves, that were told */
-    unsigned warnings;     /* that were told */
-    uint64_t told_windows; /* of counts, when their source was told */
-    unsigned sources;      /* how often */
-    int migration;         /* state that was told, + 1, and how often */
+    bool special;            /* a FIFO, /dev/stderr: written to once, at the end */
+    uint64_t start_ns;       /* of the clock in the trace */
+    uint64_t due_ns;         /* real time of the next sample */
+    uint64_t cost_ns;        /* CPU time spent here */
+    uint64_t flush_ns;       /* real time of the next writing of the file */
+    uint64_t passes;         /* of the page moves, that were written */
+    unsigned warnings;       /* that were written */
+    uint64_t source_windows; /* of counts, when their source was written */
+    unsigned sources;        /* how often */
+    int migration;           /* state that was written, + 1, and how often */
     unsigned migrations;
     struct observed now;
     struct sampler_bin bins[TRACE_BINS];
@@ -96,17 +96,17 @@ static void flush(void)
     tr.flush_ns = end_ns + HY_MAX(FLUSH_NS, (end_ns - begin_ns) * FLUSH_SHARE);
 }
 
-/* What has changed since it was told. */
+/* What has changed since it was written. */
 static void tell_news(uint64_t ns)
 {
     const struct observed *o = &tr.now;
     const char *text;
 
-    /* Their number of threads comes later: told again when windows double. */
+    /* Their number of threads comes later: written again when windows double. */
     if (o->classify.counters.what[0] && tr.sources < MOST_NEWS &&
-        (tr.sources == 0 || o->classify.tally.windows > 4 * tr.told_windows)) {
+        (tr.sources == 0 || o->classify.tally.windows > 4 * tr.source_windows)) {
         trace_counters(&tr.text, &o->classify);
-        tr.told_windows = o->classify.tally.windows;
+        tr.source_windows = o->classify.tally.windows;
         tr.sources++;
     }
     if (tr.migration != (int)o->migrate.state + 1 && tr.migrations < MOST_NEWS) {

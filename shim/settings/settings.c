@@ -28,15 +28,15 @@ void settings_warn(const char *message)
         log_warn("%s", message);
 }
 
-static void told(void *ctx, const char *message)
+static void on_error(void *ctx, const char *message)
 {
     (void)ctx;
     hy_config.errors++;
     settings_warn(message);
 }
 
-/* Hints of options_check are told but are no errors. */
-static void hint(void *ctx, const char *message)
+/* Hints of options_check are written, but are no errors. */
+static void on_hint(void *ctx, const char *message)
 {
     (void)ctx;
     settings_warn(message);
@@ -49,7 +49,7 @@ void settings_error(const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(line, sizeof(line), fmt, ap);
     va_end(ap);
-    told(NULL, line);
+    on_error(NULL, line);
 }
 
 void settings_error_once(enum hy_opt_id id, const char *fmt, ...)
@@ -62,7 +62,7 @@ void settings_error_once(enum hy_opt_id id, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(line, sizeof(line), fmt, ap);
     va_end(ap);
-    told(NULL, line);
+    on_error(NULL, line);
 }
 
 /* --- what can be known of the named places without touching them ----------------- */
@@ -118,7 +118,7 @@ static void take_early(const char *name, size_t len, const char *value, void *ct
     enum hy_opt_id id = options_by_env(name, len);
     *(bool *)ctx = true;
     if (finds_profile(id))
-        (void)options_set(&hy_config.set, id, value, HY_FROM_ENV, told, NULL);
+        (void)options_set(&hy_config.set, id, value, HY_FROM_ENV, on_error, NULL);
 }
 
 static void take_rest(const char *name, size_t len, const char *value, void *ctx)
@@ -126,9 +126,9 @@ static void take_rest(const char *name, size_t len, const char *value, void *ctx
     enum hy_opt_id id = options_by_env(name, len);
     (void)ctx;
     if (id == OPT_COUNT)
-        options_unknown_env(name, len, told, NULL);
+        options_unknown_env(name, len, on_error, NULL);
     else if (!finds_profile(id))
-        (void)options_set(&hy_config.set, id, value, HY_FROM_ENV, told, NULL);
+        (void)options_set(&hy_config.set, id, value, HY_FROM_ENV, on_error, NULL);
 }
 
 /* --- the profile ---------------------------------------------------------------- */
@@ -176,7 +176,7 @@ static int read_profile(const char *file)
         return e;
     }
     hy_config.profile.sites = profile_sites;
-    e = profile_parse(text, len, file, &hy_config.profile, told, NULL);
+    e = profile_parse(text, len, file, &hy_config.profile, on_error, NULL);
     if (text)
         os_unmap((void *)text, len);
     if (e == 0)
@@ -218,7 +218,7 @@ static void load_profile(void)
     hy_config.have_profile = true;
     for (unsigned i = 0; i < hy_config.profile.n_options; i++)
         (void)options_set(&hy_config.set, hy_config.profile.option[i].id,
-                          hy_config.profile.option[i].value, HY_FROM_PROFILE, told, NULL);
+                          hy_config.profile.option[i].value, HY_FROM_PROFILE, on_error, NULL);
 }
 
 enum hy_class settings_class(void)
@@ -241,7 +241,7 @@ bool settings_load(void)
     env_each("HYBRID_", take_rest, NULL);
     if (hy_config.set.seccomp > 0) /* a page less to touch at the start of every program */
         os_seccomp_trust((unsigned)hy_config.set.seccomp);
-    hy_config.errors += (unsigned)options_check(&hy_config.set, hint, NULL);
+    hy_config.errors += (unsigned)options_check(&hy_config.set, on_hint, NULL);
     check_places(&hy_config.set);
     return true;
 }

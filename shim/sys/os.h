@@ -140,8 +140,6 @@ uint64_t os_pid_namespace(void);
 bool os_pid_exists(int32_t pid);
 /* -ESRCH when there is no such process (or a zombie). */
 int os_proc_id(int32_t pid, struct os_proc_id *ret);
-/* Alive, and the same image as recorded (0 fields are not compared). */
-bool os_proc_alive(const struct os_proc_id *id);
 /* Path of the running program; 0 or -errno. */
 int os_exe_path(char *buf, size_t cap);
 /* The same by the name that it was started by, where that is a link to it. For people. */

@@ -197,21 +197,6 @@ int os_proc_id(int32_t pid, struct os_proc_id *ret)
     return 0;
 }
 
-bool os_proc_alive(const struct os_proc_id *id)
-{
-    struct os_proc_id now;
-    if (id->pid <= 0)
-        return false;
-    int r = os_proc_id(id->pid, &now);
-    if (r == -ESRCH)
-        return false;
-    if (r != 0)
-        return true; /* there is one, but the kernel does not tell which */
-    if (id->start_time != 0 && now.start_time != 0 && id->start_time != now.start_time)
-        return false;
-    return id->stack_start == 0 || now.stack_start == 0 || id->stack_start == now.stack_start;
-}
-
 int os_exe_path(char *buf, size_t cap)
 {
     char tmp[4096];

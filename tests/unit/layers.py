@@ -3,6 +3,7 @@
 """The house: the rooms of shim/ and who may reach whom, checked (shim/README.md).
 
 layers.py SHIM         check a tree; one line per violation, exit status 1 if any
+layers.py --emu EMU    the emulated machine: order of its folders, no circle of files, lengths
 layers.py --self-test  check that every rule finds its violation
 """
 import collections
@@ -23,6 +24,15 @@ MAX_SOURCE_LINES = 525
 MAX_HEADER_LINES = 200
 MAX_FUNCTION_LINES = 60  # its braces included
 MAX_FILES = 20  # .c files in a folder
+
+# The folders of emu/, from the ground up (emu/README.md). The two front ends do not know each other.
+EMU_FOLDERS = ['model', 'machine', 'pages', 'settings', 'core', 'program', 'instrument', 'qemu',
+               'tool']
+EMU_FRONT_ENDS = ['instrument', 'qemu']
+# Files that make up one thing, whose header they share (core/inside.h): they may call one another.
+EMU_ONE = {name: 'core/core' for name in ('core/inside', 'core/kernel', 'core/process',
+                                          'core/threads')}
+EMU_ONE.update({name: 'machine/clock' for name in ('machine/clock_inside', 'machine/clock_look')})
 
 # What -> the only file where it may be used.
 ONE_PLACE = {
@@ -163,6 +173,67 @@ def check(shim):
     return found
 
 
+def circle_of(includes):
+    """Names that reach one another in a circle, or None. includes: name -> names."""
+    done, path = set(), []
+
+    def visit(name):
+        if name in path:
+            return path[path.index(name):] + [name]
+        if name in done:
+            return None
+        path.append(name)
+        for other in sorted(includes.get(name, ())):
+            found = visit(other)
+            if found:
+                return found
+        path.pop()
+        done.add(name)
+        return None
+
+    return next(filter(None, map(visit, sorted(includes))), None)
+
+
+def check_emu(emu):
+    """As check(), of the emulated machine."""
+    emu = pathlib.Path(emu)
+    found = []
+    includes = collections.defaultdict(set)
+    for path in sorted(p for p in emu.glob('*/*.[ch]') if p.parent.name != 'test'):
+        name = path.relative_to(emu).as_posix()
+        folder = path.parent.name
+        text = path.read_text()
+        lines = text.count('\n')
+        limit = MAX_HEADER_LINES if path.suffix == '.h' else MAX_SOURCE_LINES
+        if lines > limit:
+            found.append('%s:%d: %d lines, more than %d' % (name, lines, lines, limit))
+        for number, n in long_functions(text):
+            found.append('%s:%d: a function of %d lines, more than %d' %
+                         (name, number, n, MAX_FUNCTION_LINES))
+        if folder not in EMU_FOLDERS:
+            found.append('%s:1: stands in no folder of %s' % (name, ', '.join(EMU_FOLDERS)))
+            continue
+        module = name[:-2]
+        module = EMU_ONE.get(module, module)
+        for number, line in enumerate(text.split('\n'), 1):
+            m = re.match(r'\s*#\s*include\s*"([^/"]+)/([^"]+)\.(?:h|def)"', line)
+            if not m:
+                continue
+            to = m.group(1)
+            if to not in EMU_FOLDERS or EMU_FOLDERS.index(to) > EMU_FOLDERS.index(folder) or (
+                    to != folder and {to, folder} == set(EMU_FRONT_ENDS)):
+                found.append('%s:%d: %s/ includes "%s/%s" of a folder above' %
+                             (name, number, folder, to, m.group(2)))
+            other = '%s/%s' % m.group(1, 2)
+            other = EMU_ONE.get(other, other)
+            if other != module:
+                includes[module].add(other)
+    circle = circle_of(includes)
+    if circle:
+        found.append('%s.c:1: a circle: %s' % (circle[0], ' -> '.join(circle)))
+    return found
+
+
 # Rule -> a file that breaks it and a part of the sentence that must come.
 VIOLATIONS = {
     'upward include': ('sys/a.c', '#include "heap/one.h"\n', 'of a room above'),
@@ -205,6 +276,28 @@ CLEAN = {
 }
 
 
+EMU_VIOLATIONS = {
+    'upward include': ('model/a.c', '#include "machine/m.h"\n', 'of a folder above'),
+    'front ends apart': ('qemu/a.c', '#include "instrument/a.h"\n', 'of a folder above'),
+    'no folder': ('extra/a.c', '\n', 'stands in no folder'),
+    'circle': ('pages/watch.c', '#include "pages/counts.h"\n', 'a circle: '),
+    'long source': ('model/a.c', '\n' * (MAX_SOURCE_LINES + 1), 'lines, more than'),
+    'long function': ('model/a.c', 'void f(void)\n{\n%s}\n' % ('    g();\n' * 59),
+                      'a function of'),
+}
+EMU_CLEAN = {
+    'model/a.h': '\n',
+    'pages/counts.h': '#include "pages/watch.h"\n',
+    'pages/watch.h': '#include "model/a.h"\n',
+    'core/core.h': '#include "pages/watch.h"\n',
+    'core/threads.c': '#include "core/inside.h"\n',
+    'core/inside.h': '#include "core/core.h"\n',
+    'core/core.c': '#include "core/inside.h"\n',
+    'instrument/a.h': '#include "core/core.h"\n',
+    'test/a.c': '#include "tool/a.h"\n',
+}
+
+
 def write_tree(root, files):
     for name, text in files.items():
         path = root / name
@@ -213,33 +306,38 @@ def write_tree(root, files):
 
 
 def self_test():
-    bad = 0
+    bad = rules = 0
     with tempfile.TemporaryDirectory() as tmp:
-        root = pathlib.Path(tmp) / 'clean'
-        write_tree(root, CLEAN)
-        for line in check(root):
-            print('clean tree: unexpected', line)
-            bad += 1
-        for rule, (name, text, sentence) in VIOLATIONS.items():
-            root = pathlib.Path(tmp) / re.sub(r'\W', '-', rule)
-            write_tree(root, CLEAN)
-            write_tree(root, {name: text})
-            lines = check(root)
-            if len(lines) != 1 or not lines[0].startswith(name + ':') or sentence not in lines[0]:
-                print('%s: expected one line about %s with "%s", got %s' %
-                      (rule, name, sentence, lines))
+        for kind, clean, violations, run in (('shim', CLEAN, VIOLATIONS, check),
+                                             ('emu', EMU_CLEAN, EMU_VIOLATIONS, check_emu)):
+            root = pathlib.Path(tmp) / kind / 'clean'
+            write_tree(root, clean)
+            for line in run(root):
+                print('clean tree: unexpected', line)
                 bad += 1
-    print('self-test: %d rules, %d wrong' % (len(VIOLATIONS), bad))
+            for rule, (name, text, sentence) in violations.items():
+                rules += 1
+                root = pathlib.Path(tmp) / kind / re.sub(r'\W', '-', rule)
+                write_tree(root, clean)
+                write_tree(root, {name: text})
+                lines = run(root)
+                if len(lines) != 1 or not lines[0].startswith(name + ':') or \
+                        sentence not in lines[0]:
+                    print('%s: expected one line about %s with "%s", got %s' %
+                          (rule, name, sentence, lines))
+                    bad += 1
+    print('self-test: %d rules, %d wrong' % (rules, bad))
     return 1 if bad else 0
 
 
 def main():
     if sys.argv[1:] == ['--self-test']:
         return self_test()
-    if len(sys.argv) != 2:
+    emu = sys.argv[1:2] == ['--emu']
+    if len(sys.argv) != 2 + emu:
         print(__doc__)
         return 2
-    found = check(sys.argv[1])
+    found = (check_emu if emu else check)(sys.argv[-1])
     for line in found:
         print(line)
     return 1 if found else 0

@@ -241,7 +241,7 @@ static int check_nodes(struct getting *g, const void *base, uint64_t nodes, cons
     return 0;
 }
 
-static int map_file(struct getting *g, void **ret)
+static int map_pm_file(struct getting *g, void **ret)
 {
     struct statx x;
     int fd, r = os_temp_file(g->pm.dir, g->m->bytes, &fd);
@@ -275,7 +275,7 @@ int memories_get(const char *spec, uint64_t bytes, struct memories *ret, char *w
         bool file = t == HY_PM && g.pm.kind == HY_PM_FILE && !ret->emulated;
         uint64_t nodes = t == HY_PM ? g.pm_nodes : g.dram_nodes;
         void *p = NULL;
-        r = file ? map_file(&g, &p) : map_anonymous(&g, nodes, &p);
+        r = file ? map_pm_file(&g, &p) : map_anonymous(&g, nodes, &p);
         if (r < 0)
             return r;
         emulated_tier(p, ret->bytes, t == HY_PM);

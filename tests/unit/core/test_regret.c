@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "rounds.h"
 #include "threads/rules/threads.h"
 
 #define CPUS   20u
@@ -91,7 +92,7 @@ static void what_is_not_covered_is_broken_off(void **state)
 static void honest_trials_stay_within_the_share(void **state)
 {
     (void)state;
-    for (unsigned run = 0; run < 200; run++) {
+    for (unsigned run = 0; run < rounds(200); run++) {
         struct regret r = {0};
         struct regret_trial t[4] = {0};
         double lost[4] = {0}, gone = 0, now = 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * See mover.h. */
-#include "core/mover.h"
+#include "program/mover.h"
 
 #include <errno.h>
 
 #include "core/core.h"
-#include "core/page_counts.h"
-#include "core/pages.h"
+#include "pages/page_counts.h"
+#include "pages/pages.h"
 
 static void moved(uint64_t address, enum emu_tier from)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Start and end of a process. See start.h. */
-#include "core/start.h"
+#include "program/start.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "core/core.h"
-#include "core/page_counts.h"
-#include "core/pmdir.h"
-#include "core/report.h"
-#include "core/residence.h"
-#include "core/settings.h"
+#include "pages/page_counts.h"
+#include "pages/pmdir.h"
+#include "program/report.h"
+#include "program/residence.h"
+#include "settings/settings.h"
 
 static struct emu_settings settings;
 

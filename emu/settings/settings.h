@@ -9,13 +9,13 @@
 
 #include <stddef.h>
 
-#include "core/pages.h"
+#include "pages/pages.h"
 #include "machine/cpus.h"
 #include "model/params.h"
 
 enum emu_setting {
 #define EMU_SETTING(id, dflt, allowed, help) EMU_S_##id,
-#include "core/settings.def"
+#include "settings/settings.def"
 #undef EMU_SETTING
     EMU_SETTING_COUNT
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Counts by page. See page_counts.h. A table of tables, made as pages are counted: one
  * for 1 GiB of addresses takes 3 MiB of address space, and memory where it is used. */
-#include "core/page_counts.h"
+#include "pages/page_counts.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -9,8 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "core/pages.h"
-#include "core/watch.h"
+#include "pages/pages.h"
+#include "pages/watch.h"
 
 #define LEAF_SHIFT 30u
 #define LEAVES     ((size_t)1 << (48 - LEAF_SHIFT))
@@ -40,20 +40,6 @@ static void unmap(void *p, size_t bytes)
     errno = e;
 }
 
-int emu_page_counts_start(void)
-{
-    leaf_pointer *old = NULL, *t;
-    if (!atomic_load(&leaves)) {
-        t = map(LEAVES * sizeof(*t));
-        if (!t)
-            return -ENOMEM;
-        if (!atomic_compare_exchange_strong(&leaves, &old, t))
-            unmap(t, LEAVES * sizeof(*t));
-    }
-    emu_watch_set(EMU_WATCH_PAGES, true);
-    return 0;
-}
-
 static struct page_count *count_of(uint64_t address, bool make)
 {
     leaf_pointer *t = atomic_load_explicit(&leaves, memory_order_acquire);
@@ -79,14 +65,31 @@ static void add(_Atomic uint32_t *c, uint32_t n)
         atomic_fetch_add_explicit(c, n, memory_order_relaxed);
 }
 
-void emu_page_count(uint64_t address, enum emu_tier t, bool read, bool dirtied)
+static void see(const struct emu_seen *s)
 {
-    struct page_count *c = read || dirtied ? count_of(address, true) : NULL;
+    bool read = !s->hit;
+    struct page_count *c = read || s->dirtied ? count_of(s->address, true) : NULL;
     if (!c)
         return;
     add(&c->reads, read);
-    add(&c->dirtied, dirtied);
-    add(&c->pm_writes, dirtied && t == EMU_PM);
+    add(&c->dirtied, s->dirtied);
+    add(&c->pm_writes, s->dirtied && s->tier == EMU_PM);
+}
+
+static const struct emu_watcher counts = {.see = see};
+
+int emu_page_counts_start(void)
+{
+    leaf_pointer *old = NULL, *t;
+    if (!atomic_load(&leaves)) {
+        t = map(LEAVES * sizeof(*t));
+        if (!t)
+            return -ENOMEM;
+        if (!atomic_compare_exchange_strong(&leaves, &old, t))
+            unmap(t, LEAVES * sizeof(*t));
+    }
+    emu_watch_on(EMU_WATCH_PAGES, &counts);
+    return 0;
 }
 
 void emu_page_count_wear(uint64_t address, uint32_t lines)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * CPUs and affinity. See affinity.h. */
-#include "core/affinity.h"
+#include "program/affinity.h"
 
 #include <errno.h>
 #include <sys/syscall.h>
@@ -8,38 +8,14 @@
 #include <unistd.h>
 
 #include "core/core.h"
-#include "core/settings.h"
 
 /* A short system call [estimate]. Also keeps loops of sched_yield from crawling. */
 #define SYSCALL_PS 400000
-
-static struct emu_cpuset start_mask;
-static int count;
-
-/* From the settings, when somebody first asks: maybe before every constructor. Wrong
- * ones are refused at the start. */
-static void look_up(void)
-{
-    if (count == 0 && emu_settings_cpus(&count, &start_mask) < 0)
-        emu_cpuset_fill(&start_mask, count = 1);
-}
-
-const struct emu_cpuset *emu_affinity_at_start(void)
-{
-    look_up();
-    return &start_mask;
-}
 
 void emu_cpu_leave_turn(void)
 {
     emu_charge_kernel(SYSCALL_PS);
     emu_settle_and_yield();
-}
-
-int emu_cpu_count(void)
-{
-    look_up();
-    return count;
 }
 
 int emu_cpu_current(void)
@@ -105,7 +81,7 @@ int emu_affinity_set(int tid, const struct emu_cpuset *s)
     struct emu_machine *m = emu_core_machine();
     int slot = m ? slot_of(m, tid) : -1;
     if (!m && tid == 0)
-        start_mask = *s;
+        emu_affinity_start_with(s);
     if (slot < 0)
         return m ? -ESRCH : 0;
     return emu_cpus_allow(&m->cpus, &m->cpu_user[slot], s);

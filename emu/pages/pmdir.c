@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Which files are PM. See pmdir.h. */
-#include "core/pmdir.h"
+#include "pages/pmdir.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/pages.h"
+#include "pages/pages.h"
 
 static char pm_dir[PATH_MAX];
 static size_t pm_dir_len;

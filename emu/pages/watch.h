@@ -8,7 +8,7 @@
 
 enum { EMU_WATCH_PAGES = 1, EMU_WATCH_SAMPLES = 2 };
 
-/* Bits of who is on; changed by emu_watch_set only. */
+/* Bits of who is on; changed by emu_watch_on and emu_watch_off only. */
 extern unsigned emu_watching;
 
 struct emu_seen {
@@ -18,9 +18,16 @@ struct emu_seen {
     int64_t stall_ps;
 };
 
+/* Who is on is called with each of them, in the thread that makes the access. */
+struct emu_watcher {
+    void (*see)(const struct emu_seen *s);
+    void (*forked)(void); /* in the child of a fork; NULL: it stays on there */
+};
+
 void emu_watch(const struct emu_seen *s);
-void emu_watch_set(unsigned who, bool on);
-/* In the child of a fork. */
+/* `w` stays: a thread may still be in it when it is switched off. */
+void emu_watch_on(unsigned who, const struct emu_watcher *w);
+void emu_watch_off(unsigned who);
 void emu_watch_forked(void);
 
 #endif

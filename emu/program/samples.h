@@ -6,7 +6,6 @@
 
 #include <stddef.h>
 
-#include "core/watch.h"
 #include "pmemu.h"
 
 /* `memory` is page-aligned and zero, takes at least so many samples, and stays. -EBUSY,
@@ -14,6 +13,5 @@
 #define EMU_SAMPLES_MIN 64u
 int emu_samples_open(unsigned events, uint64_t period, void *memory, size_t bytes);
 void emu_samples_close(void);
-void emu_samples_see(const struct emu_seen *s);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Page table of media. See pages.h. */
-#include "core/pages.h"
+#include "pages/pages.h"
 
 #include <errno.h>
 #include <stdatomic.h>

@@ -11,7 +11,6 @@
 
 /* Once; -ENOMEM. */
 int emu_page_counts_start(void);
-void emu_page_count(uint64_t address, enum emu_tier t, bool read, bool dirtied);
 /* `lines` written to PM by a move. */
 void emu_page_count_wear(uint64_t address, uint32_t lines);
 /* -ENODATA: not switched on; -EINVAL. */

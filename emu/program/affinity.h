@@ -5,16 +5,11 @@
 #ifndef EMU_AFFINITY_H
 #define EMU_AFFINITY_H
 
-#include "machine/cpus.h"
-
-/* Where threads start that nobody on the machine has made: HYBRID_EMU_AFFINITY, or what
- * the process has set before it came to the machine (libgomp does, in its constructor). */
-const struct emu_cpuset *emu_affinity_at_start(void);
+#include "settings/start_mask.h"
 
 /* The caller gives up its turn: sched_yield, or after it has lost its CPU. Costs what a
  * system call does. */
 void emu_cpu_leave_turn(void);
-int emu_cpu_count(void);
 /* The CPU that the calling thread used last. */
 int emu_cpu_current(void);
 /* -ESRCH: no thread of the machine has this number. All answer before the start, too. */

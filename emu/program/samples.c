@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Samples of accesses. See samples.h and pmemu.h. */
-#include "core/samples.h"
+#include "program/samples.h"
 
 #include <errno.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/core.h"
+#include "pages/watch.h"
 
 /* Samplers are compiled apart. */
 _Static_assert(offsetof(struct pmemu_ring, head) == 64 &&
@@ -23,33 +24,6 @@ static __thread struct {
     uint64_t left, random;
     uint32_t opened, number;
 } self __attribute__((tls_model("initial-exec")));
-
-int emu_samples_open(unsigned events, uint64_t period, void *memory, size_t bytes)
-{
-    const unsigned known = PMEMU_SAMPLE_READS | PMEMU_SAMPLE_WRITES | PMEMU_SAMPLE_LLC_HIT;
-    struct pmemu_ring *r = memory, *none = NULL;
-    uint64_t slots = EMU_SAMPLES_MIN;
-
-    if (events == 0 || (events & ~known) || period == 0 || period > UINT32_MAX ||
-        bytes < sizeof(*r) + slots * sizeof(r->slot[0]))
-        return -EINVAL;
-    while (sizeof(*r) + 2 * slots * sizeof(r->slot[0]) <= bytes)
-        slots *= 2;
-    r->slots = slots;
-    r->period = period;
-    r->events = events;
-    __atomic_fetch_add(&opened, 1, __ATOMIC_RELAXED);
-    if (!__atomic_compare_exchange_n(&ring, &none, r, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-        return -EBUSY;
-    emu_watch_set(EMU_WATCH_SAMPLES, true);
-    return 0;
-}
-
-void emu_samples_close(void)
-{
-    emu_watch_set(EMU_WATCH_SAMPLES, false);
-    __atomic_store_n(&ring, NULL, __ATOMIC_RELEASE);
-}
 
 /* Distances of mean `period`, three quarters to five quarters of it: a fixed one would meet
  * the same lines of a loop again and again. */
@@ -87,7 +61,7 @@ static void put(struct pmemu_ring *r, const struct emu_seen *s)
     __atomic_store_n(&to->ready, n + 1, __ATOMIC_RELEASE);
 }
 
-void emu_samples_see(const struct emu_seen *s)
+static void see(const struct emu_seen *s)
 {
     struct pmemu_ring *r = __atomic_load_n(&ring, __ATOMIC_ACQUIRE);
     uint32_t now = __atomic_load_n(&opened, __ATOMIC_RELAXED);
@@ -111,4 +85,33 @@ void emu_samples_see(const struct emu_seen *s)
         put(r, s);
     }
     self.left -= n;
+}
+
+static const struct emu_watcher samples = {.see = see, .forked = emu_samples_close};
+
+int emu_samples_open(unsigned events, uint64_t period, void *memory, size_t bytes)
+{
+    const unsigned known = PMEMU_SAMPLE_READS | PMEMU_SAMPLE_WRITES | PMEMU_SAMPLE_LLC_HIT;
+    struct pmemu_ring *r = memory, *none = NULL;
+    uint64_t slots = EMU_SAMPLES_MIN;
+
+    if (events == 0 || (events & ~known) || period == 0 || period > UINT32_MAX ||
+        bytes < sizeof(*r) + slots * sizeof(r->slot[0]))
+        return -EINVAL;
+    while (sizeof(*r) + 2 * slots * sizeof(r->slot[0]) <= bytes)
+        slots *= 2;
+    r->slots = slots;
+    r->period = period;
+    r->events = events;
+    __atomic_fetch_add(&opened, 1, __ATOMIC_RELAXED);
+    if (!__atomic_compare_exchange_n(&ring, &none, r, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        return -EBUSY;
+    emu_watch_on(EMU_WATCH_SAMPLES, &samples);
+    return 0;
+}
+
+void emu_samples_close(void)
+{
+    emu_watch_off(EMU_WATCH_SAMPLES);
+    __atomic_store_n(&ring, NULL, __ATOMIC_RELEASE);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * See sde.h. The few declarations of libsde's interface that are needed are made here: its
  * header is in a development package that users of an emulated machine do not need. */
-#include "core/sde.h"
+#include "program/sde.h"
 
 #include <dlfcn.h>
 #include <errno.h>

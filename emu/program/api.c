@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include "core/core.h"
-#include "core/events.h"
-#include "core/mover.h"
-#include "core/page_counts.h"
-#include "core/pages.h"
-#include "core/residence.h"
-#include "core/samples.h"
+#include "program/events.h"
+#include "program/mover.h"
+#include "pages/page_counts.h"
+#include "pages/pages.h"
+#include "program/residence.h"
+#include "program/samples.h"
 #include "pmemu.h"
 
 #define EXPORT __attribute__((visibility("default")))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Room for pages. See residence.h. */
-#include "core/residence.h"
+#include "program/residence.h"
 
 #include <errno.h>
 #include <fcntl.h>

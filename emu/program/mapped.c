@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * See mapped.h. */
-#include "core/mapped.h"
+#include "program/mapped.h"
 
 #include <sys/mman.h>
 
 #include "core/core.h"
-#include "core/pages.h"
-#include "core/pmdir.h"
+#include "pages/pages.h"
+#include "pages/pmdir.h"
 
 void emu_mapped(uint64_t address, size_t bytes, int fd)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * The report at exit. See report.h. */
-#include "core/report.h"
+#include "program/report.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "core/core.h"
-#include "core/events.h"
-#include "core/page_counts.h"
-#include "core/pages.h"
+#include "program/events.h"
+#include "pages/page_counts.h"
+#include "pages/pages.h"
 
 #define KEPT_FD 200 /* above what programs count on getting */
 

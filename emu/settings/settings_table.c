@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * The table of settings as data. See settings.h. */
-#include "core/settings.h"
+#include "settings/settings.h"
 
 static const struct emu_setting_info table[] = {
 #define EMU_SETTING(id, dflt, allowed, help) {"HYBRID_EMU_" #id, dflt, allowed, help},
-#include "core/settings.def"
+#include "settings/settings.def"
 #undef EMU_SETTING
 };
 

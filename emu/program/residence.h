@@ -4,7 +4,7 @@
 #ifndef EMU_RESIDENCE_H
 #define EMU_RESIDENCE_H
 
-#include "core/pages.h"
+#include "pages/pages.h"
 
 /* Before the first access. `see_unmapped`: look into the kernel's page table for pages that
  * were unmapped behind our back (libc's allocator does so) before DRAM counts as full;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Settings from the environment. See settings.h. */
-#include "core/settings.h"
+#include "settings/settings.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * See events.h. */
-#include "core/events.h"
+#include "program/events.h"
 
 #define PAGE_UNITS 64u /* of 64 bytes, in a page */
 

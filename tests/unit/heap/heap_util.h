@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Heaps over plain memory, whose supplier, limits and medium a test sets: what test_heap.c and
+ * test_heap_memory.c share. Every test leaves the heaps valid. */
+#ifndef HYBRID_TESTS_HEAP_UTIL_H
+#define HYBRID_TESTS_HEAP_UTIL_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "heap/heap.h"
+#include "heap/internal.h"
+#include "sys/os.h"
+
+#define RANGE (512 * HY_MIB)
+
+static char *base;
+static size_t taken[HY_TIERS];
+static uint64_t charged[HY_TIERS], limit[HY_TIERS] = {UINT64_MAX, UINT64_MAX};
+static bool supplier_dry[HY_TIERS];
+
+static void *take(enum hy_tier t, size_t bytes)
+{
+    if (supplier_dry[t] || taken[t] + bytes > RANGE)
+        return NULL;
+    char *p = base + (t == HY_PM ? RANGE : 0) + taken[t];
+    taken[t] += bytes;
+    assert_int_equal(os_commit(p, bytes), 0);
+    return p;
+}
+
+static int purge(enum hy_tier t, void *p, size_t bytes)
+{
+    (void)t;
+    return os_purge(p, bytes);
+}
+
+static bool charge(enum hy_tier t, size_t bytes, bool force)
+{
+    if (!force && charged[t] + bytes > limit[t])
+        return false;
+    charged[t] += bytes;
+    return true;
+}
+
+static void discharge(enum hy_tier t, size_t bytes)
+{
+    assert_true(charged[t] >= bytes);
+    charged[t] -= bytes;
+    heap_reopen(t);
+}
+
+static uint64_t room(enum hy_tier t)
+{
+    return limit[t] - charged[t];
+}
+
+/* Memory that the heap was given, but may not use before. */
+static bool medium_full;
+
+static bool restore(enum hy_tier t, void *p, size_t bytes)
+{
+    assert_true(heap_owns(p) && heap_tier_of(p) == t && bytes % HEAP_GRANULE == 0);
+    if (t == HY_DRAM)
+        return os_replace_by_anon(p, bytes) == 0;
+    return !medium_full;
+}
+
+static bool trim(enum hy_tier t, void *p, size_t bytes)
+{
+    return purge(t, p, bytes) == 0;
+}
+
+static int make_heap(void **state)
+{
+    static const struct heap_host host = {.take = take,
+                                          .purge = purge,
+                                          .charge = charge,
+                                          .discharge = discharge,
+                                          .room = room,
+                                          .restore = restore,
+                                          .trim = trim};
+    const size_t bytes[HY_TIERS] = {RANGE, RANGE};
+    void *p;
+    (void)state;
+    if (os_reserve(2 * RANGE, HEAP_GRANULE, &p))
+        return -1;
+    base = p;
+    return heap_init(base, bytes, &host);
+}
+
+static int settle(void **state)
+{
+    (void)state;
+    for (int t = 0; t < HY_TIERS; t++) {
+        limit[t] = UINT64_MAX;
+        supplier_dry[t] = false;
+        heap_trim((enum hy_tier)t);
+    }
+    heap_set_favour(HY_DRAM);
+    return heap_is_valid() ? 0 : -1;
+}
+
+static const struct heap_want dram = {.tier = HY_DRAM, .weight = 1};
+static const struct heap_want pm = {.tier = HY_PM, .weight = 1};
+
+#define HEAP_TEST(f) cmocka_unit_test_setup(f, settle)
+
+#endif
