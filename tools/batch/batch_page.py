@@ -12,7 +12,7 @@ OWN_STYLE = '''
 .job{position:absolute;top:3px;bottom:3px;border-radius:3px;min-width:2px;overflow:hidden;white-space:nowrap;
 font-size:.78em;line-height:20px;padding-left:4px;color:#fff}
 .job.c-unknown{color:var(--ink)}.job.failed{outline:2px solid var(--warn);outline-offset:-2px}
-.wide td:nth-child(n+8){max-width:34em}
+.wide td:nth-child(-n+5){white-space:nowrap}.wide td:nth-child(n+8){max-width:34em}
 '''
 
 
