@@ -296,12 +296,14 @@ class Command(unittest.TestCase):
         self.assertEqual(left, ['batch.html', 'journal', 'learnt.json'])
 
     def test_jobs_run_under_the_library_with_their_options(self):
-        self.jobs("threads=3 class=cpu HYBRID_START=0 sh -c 'echo $OMP_NUM_THREADS $HYBRID_CLASS {threads}; "
+        self.jobs("threads=3 class=cpu HYBRID_START=0 sh -c 'echo $OMP_NUM_THREADS $HYBRID_CLASS {threads} $HYBRID_ADMISSION; "
                   "grep -c libhybrid /proc/self/maps'\n")
         self.assertEqual(self.batch().returncode, 0)
         said = self.read('jobs.batch/001-sh.out').split()
-        self.assertEqual(said[:3], ['3', 'cpu', '3'])
-        self.assertGreater(int(said[3]), 0)
+        self.assertEqual(said[:4], ['3', 'cpu', '3', 'wait:30'])
+        self.assertGreater(int(said[4]), 0)
+        self.assertEqual(self.batch('--admission', 'off').returncode, 0)
+        self.assertEqual(self.read('jobs.batch/001-sh.out').split()[3], 'off')
 
     def test_wrong_lines_start_nothing(self):
         self.jobs('touch begun\n\n/no/such/program\nprofile=./none.ini true\ndir=/no/such true\n')

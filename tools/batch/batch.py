@@ -328,4 +328,7 @@ def main(argv):
 
 
 if __name__ == '__main__':
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:  # before the first job: nothing was begun
+        sys.exit(128 + signal.SIGINT)

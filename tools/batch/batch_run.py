@@ -105,7 +105,8 @@ class Runner:
 
     def start(self, job, beside):
         """The process; OSError: it could not be started."""
-        os.makedirs(self.reports(job), exist_ok=True)
+        shutil.rmtree(self.reports(job), ignore_errors=True)  # of a batch that was killed
+        os.makedirs(self.reports(job))
         parent = os.getpid()
 
         def child():
