@@ -55,7 +55,7 @@ STRATEGIES = (
              {"HYBRID_THREADS": "off"}, learns="threads"),
     Strategy("migrate", "migration", "MIGRATE", {"HYBRID_MIGRATE": "auto"},
              {"HYBRID_MIGRATE": "off"}),
-    Strategy("company", "company", "ADMISSION", {"HYBRID_ADMISSION": "auto"},
+    Strategy("company", "company", "ADMISSION", {"HYBRID_ADMISSION": "wait:60"},
              {"HYBRID_ADMISSION": "off"}, by_class=True),
 )
 

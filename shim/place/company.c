@@ -11,6 +11,7 @@
 #include "core/control.h"
 #include "core/pause.h"
 #include "heap/heap.h"
+#include "place/admission.h"
 #include "place/policy.h"
 #include "place/registry.h"
 #include "settings/rules/options.h"
@@ -134,6 +135,7 @@ static void publish_locked(void)
     hy_pol.told.pm_bytes = get(&hy_pol.used[HY_PM]);
     hy_pol.told.wish_bytes = get(&hy_pol.wish);
     hy_pol.told.asked_bytes = get(&hy_pol.asked);
+    admission_tell(&hy_pol.told);
     registry_publish(hy_pol.reg, &hy_pol.told);
 }
 
@@ -397,6 +399,23 @@ void share_tick(void)
         publish_locked();
     }
     hy_lock_release(&lock);
+}
+
+bool share_look(share_see_fn see)
+{
+    hy_lock_take(&lock);
+    join_locked();
+    bool in = hy_pol.reg_state == REG_JOINED;
+    if (in) {
+        publish_locked(); /* first: of two that look, one sees the other at least */
+        unsigned self = read_machine_locked(0);
+        in = self < hy_pol.machine.n_apps;
+        if (in)
+            see(&hy_pol.view, &hy_pol.machine, self);
+        publish_locked();
+    }
+    hy_lock_release(&lock);
+    return in;
 }
 
 void policy_tell(const struct registry_told *told)

@@ -60,6 +60,11 @@ void share_spare(void);
 /* Is this thread short of a claim that it may wait for? */
 bool share_short(void);
 void share_tick(void);
+/* By a thread that may ask the registry: tells what is to be told, lets `see` look at all as they
+ * are now, and tells again. false: there is no registry, or no slot. */
+typedef void (*share_see_fn)(const struct registry_view *v, const struct place_machine *m,
+                             unsigned self);
+bool share_look(share_see_fn see);
 void share_path(char *buf, size_t cap);
 
 #endif

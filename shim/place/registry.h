@@ -24,6 +24,11 @@
 
 struct registry; /* opaque; one per process, in memory of ours */
 
+/* Marks: by them others decide whether to begin beside it (rules/admission.h). */
+#define REGISTRY_WRITES 1u /* write-intensive */
+#define REGISTRY_ON_PM  2u /* most of its data are on PM, or will be */
+#define REGISTRY_ASKED  4u /* it was asked to wait: what it starts is not */
+
 /* What a participant tells of itself, besides the DRAM that it claims. Ratios are in
  * thousandths, 0: not known. */
 struct registry_told {
@@ -36,6 +41,8 @@ struct registry_told {
     uint64_t pm_bytes, wish_bytes, asked_bytes;
     uint64_t promoted_bytes, demoted_bytes; /* moved to DRAM, to PM, since it began */
     uint64_t written_bytes, tracked_bytes;  /* pages that the last look saw written, of all */
+    uint64_t arrived_ns; /* waits since then (CLOCK_MONOTONIC) before it begins; 0: it runs */
+    uint64_t marks;      /* REGISTRY_WRITES ... */
 };
 
 /* What is told of a participant (a copy, checked). */

@@ -24,7 +24,9 @@
     X(promoted, promoted_bytes, REGISTRY_MAX_BYTES)                                                \
     X(demoted, demoted_bytes, REGISTRY_MAX_BYTES)                                                  \
     X(written, written_bytes, REGISTRY_MAX_BYTES)                                                  \
-    X(tracked, tracked_bytes, REGISTRY_MAX_BYTES)
+    X(tracked, tracked_bytes, REGISTRY_MAX_BYTES)                                                  \
+    X(arrived, arrived_ns, UINT64_MAX / 2)                                                         \
+    X(marks, marks, REGISTRY_WRITES | REGISTRY_ON_PM | REGISTRY_ASKED)
 
 enum { SLOT_NONE = -1 };
 

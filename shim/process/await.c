@@ -4,6 +4,7 @@
 #include "core/control.h"
 #include "core/state.h"
 #include "heap/supply.h"
+#include "place/admission.h"
 #include "place/floor.h"
 #include "place/policy.h"
 #include "process/process.h"
@@ -149,9 +150,11 @@ void await_serve(void)
 {
     serve_pm();
     serve_claims();
+    admit_serve();
 }
 
 void await_child(void)
 {
+    admission_child();
     pm.wanted = pm.refused_ns = claim_late_ns = 0;
 }

@@ -16,6 +16,7 @@
 #include "heap/heap.h"
 #include "heap/supply.h"
 #include "migrator.h"
+#include "place/admission.h"
 #include "place/maps.h"
 #include "place/planned.h"
 #include "place/policy.h"
@@ -424,6 +425,9 @@ static void serve(void)
     fork_install();
     if (!runtime_change_state(HY_BOOT, HY_SERVING))
         return;
+    bool admission = admission_wanted();
+    if (admission) /* so that others see it from the start */
+        hy_config.set.start = 0;
     if (hy_config.set.start == 0 && runtime_lets_threads()) {
         engage_now();
         if (runtime_state() == HY_PASSIVE) { /* nothing lies in the heap yet */
@@ -438,6 +442,8 @@ static void serve(void)
                                                                      : &steer_ops);
     if (hy_config.set.start == 0)
         control_begin();
+    if (admission && runtime_state() == HY_STEERING)
+        admit_wait();
 }
 
 __attribute__((constructor)) static void begin(void)

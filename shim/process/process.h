@@ -61,6 +61,13 @@ void control_note_short(void);
 void await_serve(void);
 void await_child(void); /* in a forked child */
 
+/* --- admit.c ------------------------------------------------------------------------ */
+
+/* In the constructor, the registry joined: HYBRID_ADMISSION's wait. */
+void admit_wait(void);
+/* By the control thread: looks for the one that waits. */
+void admit_serve(void);
+
 /* --- windows.c ---------------------------------------------------------------------- */
 
 /* By the control thread, before the first window: those who want windows are known. */

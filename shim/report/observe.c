@@ -31,6 +31,7 @@ void observe_tell(void)
         .promoted_bytes = o.migrate.up_bytes,
         .demoted_bytes = o.migrate.down_bytes,
         .written_bytes = o.migrate.last.written_pages * HY_PAGE,
+        .marks = c->write_intensive && !c->weak ? REGISTRY_WRITES : 0,
         .tracked_bytes = (o.migrate.last.on[HY_DRAM] + o.migrate.last.on[HY_PM]) * HY_PAGE,
     };
     policy_tell(&told);

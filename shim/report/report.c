@@ -41,6 +41,7 @@ static void collect(struct report *r)
     threadcap_get(&r->now.threads);
     threadsearch_get(&r->search);
     planned_get(&r->plan);
+    admission_get(&r->admission);
     classify_get(&r->now.classify);
     record_get(&r->record);
     if (r->state != HY_STEERING)

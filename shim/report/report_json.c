@@ -89,6 +89,17 @@ static void json_text(struct textbuf *o, const char *name, const char *value)
     textbuf_json(o, value ? value : "");
 }
 
+static void json_admission(const struct admission_view *a, struct textbuf *o)
+{
+    textbuf_add(o,
+                "  \"admission\": {\"asked\": %s, \"limit_ns\": %" PRIu64
+                ", \"waited_ns\": %" PRIu64 ", \"for_pid\": %d",
+                a->asked ? "true" : "false", a->limit_ns, a->waited_ns, a->pid);
+    json_text(o, "for", a->name);
+    json_text(o, "why", a->why);
+    textbuf_add(o, "},\n");
+}
+
 static void json_migration(const struct migrate_view *m, struct textbuf *o)
 {
     static const char *const state[] = {"idle", "on", "off"};
@@ -196,6 +207,7 @@ void report_json(const struct report *r, struct textbuf *o)
                 ", \"dram_shared\": %" PRIu64 ", \"claimed\": %" PRIu64 ", \"wish\": %" PRIu64
                 ", \"asked\": %" PRIu64 "},\n",
                 v->dram_shared, v->in_registry ? v->claimed : 0, v->wish, v->asked);
+    json_admission(&r->admission, o);
     json_migration(&r->now.migrate, o);
     json_record(&r->record, o);
     json_threads(&r->now.threads, &r->search, o);

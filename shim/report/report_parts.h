@@ -9,6 +9,7 @@
 #include "place/sites.h"
 #include "record/record.h"
 #include "report/observe.h"
+#include "place/admission.h"
 #include "threads/search.h"
 
 #define REPORT_VERSION 1
@@ -40,6 +41,7 @@ struct report {
     struct observed now;
     struct threadsearch_view search;
     struct planned_view plan;
+    struct admission_view admission;
     struct record_view record;
     uint64_t rss, file_private;
 };

@@ -75,6 +75,16 @@ static void text_plan(const struct planned_view *v, struct textbuf *o)
                 human(v->kept, b), v->slowdown);
 }
 
+static void text_admission(const struct admission_view *a, struct textbuf *o)
+{
+    if (!a->asked)
+        return;
+    textbuf_add(o, "  began after %" PRIu64 " ms", a->waited_ns / 1000000);
+    if (a->pid)
+        textbuf_add(o, " of waiting for %s (%d)", a->name, a->pid);
+    textbuf_add(o, ": %s\n", a->why);
+}
+
 static void text_class(const struct classify_view *v, struct textbuf *o)
 {
     const struct classification *c = &v->found;
@@ -191,6 +201,7 @@ void report_text(const struct report *r, struct textbuf *o)
     if (r->now.policy.wish || r->now.policy.asked)
         textbuf_add(o, "  wishes %s of DRAM; asked to give up %s\n", human(r->now.policy.wish, b),
                     human(r->now.policy.asked, c));
+    text_admission(&r->admission, o);
     text_plan(&r->plan, o);
     text_gain(&r->now.classify.tally, o);
     text_record(&r->record, o);

@@ -134,6 +134,8 @@ struct os_proc_id {
     uint64_t stack_start; /* /proc/PID/stat field 28 */
 };
 int os_proc_self(struct os_proc_id *ret);
+/* Since this process was made (exec does not count); 0 when the kernel does not tell. */
+uint64_t os_process_age_ns(void);
 /* Which PID namespace this process is in: a number, 0 when the kernel does not tell. */
 uint64_t os_pid_namespace(void);
 /* Is there a process of this number? True also for a zombie. */

@@ -121,6 +121,22 @@ int os_proc_self(struct os_proc_id *ret)
     return 0;
 }
 
+uint64_t os_process_age_ns(void)
+{
+    const uint64_t tick_ns = 10000000; /* USER_HZ is 100 */
+    unsigned long long s, hundredths;
+    struct stat_line stat;
+    char buf[64];
+    size_t len;
+
+    if (proc_stat("/proc/self/stat", &stat) != 0 ||
+        os_read_file("/proc/uptime", buf, sizeof(buf), &len) != 0 ||
+        sscanf(buf, "%llu.%2llu", &s, &hundredths) != 2)
+        return 0;
+    uint64_t now = s * 100 + hundredths;
+    return now > stat.start_time ? (now - stat.start_time) * tick_ns : 0;
+}
+
 uint64_t os_pid_namespace(void)
 {
     struct stat st;

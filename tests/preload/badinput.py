@@ -37,6 +37,7 @@ BAD = {
     'NAME': ['', 'A' * 5000, '/tmp/', 'a\nb', 'no-such-profile', BYTES, '/no/such/profile.ini'],
     'TIME': ['', 'x', '-1', '1', '1e3s', '0x10s', '1.5s', 's', '9' * 40 + 's', '5 s', '0ms', '1000h', BYTES, 'A' * 5000],
     'THREADS': NOT_A_WORD + ['0', '1.5', '0x10'],
+    'WAIT': NOT_A_WORD + ['wait', 'wait:', 'wait:0', 'wait:-1', 'wait:1s', 'wait:86401', 'wait:' + '9' * 40],
     'DECIMAL': ['', 'x', '-1', '1e3', '0x10', '1,5', '.5', '2.', '9' * 40, BYTES, 'A' * 5000, 'a\nb'],
     'COUNTERS': NOT_A_WORD[:4] + ['replay:', 'replay:relative', BYTES, 'a\nb'],
     'MACHINE': ['', 'bogus', 'relative/file', '/tmp/', 'A' * 5000, 'a\nb', BYTES],

@@ -27,6 +27,7 @@ int ctl_doctor(int argc, char **argv);
 int ctl_explain(int argc, char **argv);
 int ctl_options(int argc, char **argv);
 int ctl_tune(int argc, char **argv);
+int ctl_batch(int argc, char **argv);
 int ctl_top(int argc, char **argv);
 int ctl_report(int argc, char **argv);
 int ctl_record(int argc, char **argv);

@@ -249,6 +249,19 @@ static void json_decimal(struct ctl_json *j, const char *key, double v)
     ctl_json_literal(j, key, isfinite(v) ? text : "null");
 }
 
+/* Of a line, read and written, on each memory. */
+static void json_latencies(struct ctl_json *j, const struct machine_figures *f)
+{
+    ctl_json_open(j, "latency_ns", '{');
+    for (int t = 0; t < HY_TIERS; t++) {
+        ctl_json_open(j, hy_tier_name((enum hy_tier)t), '[');
+        json_decimal(j, NULL, f->medium[t].read_ns);
+        json_decimal(j, NULL, f->medium[t].write_ns);
+        ctl_json_close(j, ']');
+    }
+    ctl_json_close(j, '}');
+}
+
 static void json_site(struct ctl_json *j, const struct explained *e, unsigned i)
 {
     const struct plan_site *s = &e->site[i];
@@ -281,6 +294,7 @@ void explain_json(const struct explained *e)
                   : p->write_intensive   ? "yes"
                                          : "no");
     ctl_json_text(&j, "machine", e->machine.figures.name);
+    json_latencies(&j, &e->machine.figures);
     ctl_json_text(&j, "machine_found", e->machine.said);
     ctl_json_number(&j, "footprint", p->footprint);
     ctl_json_number(&j, "dram", e->share);

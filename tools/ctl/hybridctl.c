@@ -114,6 +114,28 @@ static const struct command {
      "  --fresh             forget the runs of an interrupted tuning, which are else used\n"
      "\n"
      "On the emulated machine the time is the virtual one. Status 1: a run failed.\n"},
+    {"batch", ctl_batch, "run the jobs of a file in an order that spares the memories",
+     "batch [OPTION]... JOBFILE",
+     "Runs the commands of JOBFILE, one a line, a few at a time, each under the library. Jobs of\n"
+     "which nothing is known are learnt first; then those that need little bandwidth, then in\n"
+     "turn those that need much of DRAM and of PM; none that writes much to PM beside one that\n"
+     "needs the bandwidth of DRAM, where that can be avoided. A line:\n"
+     "\n"
+     "  [name=N] [threads=N] [profile=P] [class=C] [dram=SIZE] [policy=P] [dir=DIR] [stdin=FILE]\n"
+     "  [after=NAME,...] [VARIABLE=VALUE]... [--] PROGRAM [ARGUMENT]...\n"
+     "\n"
+     "  --slots N           jobs at a time (2)\n"
+     "  -o, --output DIR    output of the jobs, journal and page (JOBFILE.batch)\n"
+     "  --dry-run           show who would run when, beside whom and why; run nothing\n"
+     "  --resume            go on with a batch that was interrupted or killed\n"
+     "  --fresh             forget one that was interrupted\n"
+     "  --alpha A           the part of all bandwidth below which jobs need little (0.1)\n"
+     "  --admission HOW     HYBRID_ADMISSION of the jobs (wait:30)\n"
+     "  -q, --quiet         errors and the table at the end only\n"
+     "\n"
+     "The first SIGINT or SIGTERM is passed on and nothing more is started, a second one kills.\n"
+     "Status 0: all jobs ended with 0; else that of the first in the file that did not (125: it\n"
+     "was not started); 2: a wrong option or line; 128 and the signal: interrupted.\n"},
     {"explain", ctl_explain, "what a profile says, and what would go where",
      "explain [--dram SIZE] [--machine NAME|FILE] [--all] [--json] PROFILE",
      "Tells in words and numbers what libhybrid will do with a profile: the class of the\n"

@@ -94,6 +94,24 @@ int ctl_tune(int argc, char **argv)
     return r == CTL_OK ? ctl_run_script("tune.py", library, argc, argv) : r;
 }
 
+/* It starts each job by `hybridctl run`. */
+int ctl_batch(int argc, char **argv)
+{
+    char library[PATH_MAX], exe[PATH_MAX];
+    char **args = calloc((size_t)argc + 3, sizeof(*args));
+    int r = ctl_find_library(NULL, library);
+
+    if (!args || os_exe_path(exe, sizeof(exe)) < 0)
+        return CTL_FAILED;
+    if (r != CTL_OK)
+        return r;
+    args[0] = argv[0];
+    args[1] = "--ctl";
+    args[2] = exe;
+    memcpy(&args[3], &argv[1], (size_t)(argc - 1) * sizeof(*args));
+    return ctl_run_script("batch.py", library, argc + 2, args);
+}
+
 int ctl_calibrate(int argc, char **argv)
 {
     return ctl_run_script("calibrate.py", NULL, argc, argv);

@@ -45,6 +45,12 @@ double ctl_registry_age(const struct registry_entry *e)
     return e->heartbeat_ns && e->heartbeat_ns < now ? (double)(now - e->heartbeat_ns) / 1e9 : 0.0;
 }
 
+double ctl_registry_waits(const struct registry_entry *e)
+{
+    uint64_t now = os_now_ns(), since = e->told.arrived_ns;
+    return since && since < now ? (double)(now - since) / 1e9 : 0.0;
+}
+
 const char *ctl_registry_name(const struct registry_entry *e, char *buf, size_t cap)
 {
     text_quote(e->name, strnlen(e->name, sizeof(e->name)), buf, cap);
@@ -100,6 +106,9 @@ void ctl_registry_json_entry(struct ctl_json *j, const struct registry_entry *e)
     ctl_json_number(j, "demoted_bytes", t->demoted_bytes);
     ctl_json_number(j, "written_bytes", t->written_bytes);
     ctl_json_number(j, "tracked_bytes", t->tracked_bytes);
+    ctl_json_bool(j, "write_intensive", t->marks & REGISTRY_WRITES);
+    ctl_json_bool(j, "on_pm", t->marks & REGISTRY_ON_PM);
+    ctl_json_number(j, "waits_ms", (uint64_t)(ctl_registry_waits(e) * 1000));
     ctl_json_number(j, "threads", t->threads);
     ctl_json_number(j, "thread_cap", t->cap);
     ctl_json_number(j, "heartbeat_age_ms", (uint64_t)(ctl_registry_age(e) * 1000));

@@ -13,6 +13,8 @@ const char *ctl_registry_path(const char *option);
 int ctl_registry_look(const char *path, struct registry_view *ret);
 /* Since it told something. */
 double ctl_registry_age(const struct registry_entry *e);
+/* For how long it has been waiting for admission; 0: it runs. */
+double ctl_registry_waits(const struct registry_entry *e);
 /* A name is another process's text: nothing of it may steer a terminal. */
 const char *ctl_registry_name(const struct registry_entry *e, char *buf, size_t cap);
 

@@ -39,6 +39,8 @@ static void print_entry(const struct registry_entry *e)
     snprintf(age, sizeof(age), "%.1f s", ctl_registry_age(e));
     snprintf(cls, sizeof(cls), t->confidence ? "%s %u%%" : "%s", hy_class_name(t->cls),
              t->confidence / 10);
+    if (t->arrived_ns) /* before main: there is no more to say of it */
+        snprintf(cls, sizeof(cls), "%s waits", hy_class_name(t->cls));
     snprintf(threads, sizeof(threads), t->cap ? "%u/%u" : "%u", t->threads, t->cap);
     slowdown_text(t, slow, sizeof(slow));
     print_row(pid, ctl_registry_name(e, name, sizeof(name)), cls, e->dram_bytes, t->pm_bytes,

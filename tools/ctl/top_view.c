@@ -273,6 +273,8 @@ static void print_row(const struct top_row *r, struct paper *p)
 
     if (t->confidence)
         snprintf(sure, sizeof(sure), "%u%%", t->confidence / 10);
+    if (t->arrived_ns)
+        snprintf(sure, sizeof(sure), "wait");
     snprintf(threads, sizeof(threads), t->cap ? "%u/%u" : "%u", t->threads, t->cap);
     put(&l, "%7d %-*.*s %-5s %4s %5s %5s ", e->pid, n, n, ctl_registry_name(e, name, sizeof(name)),
         classes[t->cls], sure, short_size(e->dram_bytes, a), short_size(t->pm_bytes, b));

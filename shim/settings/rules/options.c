@@ -181,6 +181,25 @@ static const char *parse_threads(const struct row *row, const char *v, size_t le
     return NULL;
 }
 
+static const char *parse_wait(const struct row *row, const char *v, size_t len, void *dst)
+{
+    static const char wait[] = "wait:";
+    const size_t n = sizeof(wait) - 1;
+    uint64_t s = 0;
+
+    if (strcmp(v, "off") != 0 &&
+        (len <= n || strncmp(v, wait, n) != 0 || text_parse_u64(v + n, len - n, &s) == -EINVAL))
+        return "is not off or wait: and seconds";
+    if (s > row->info.max)
+        return "is too long";
+    if (s < row->info.min && len > n)
+        return "is too short";
+    s *= 1000000000ull;
+    if (dst)
+        memcpy(dst, &s, sizeof(s));
+    return NULL;
+}
+
 /* The texts below are shorter than HY_PATH_MAX and free of control characters:
  * options_set has looked. */
 static const char *store_text(const char *v, size_t len, void *dst)
@@ -276,6 +295,7 @@ static const char *parse_counters(const struct row *row, const char *v, size_t l
 #define PARSE_REPORT   parse_report
 #define PARSE_NAME     parse_name
 #define PARSE_THREADS  parse_threads
+#define PARSE_WAIT     parse_wait
 #define PARSE_DIRS     parse_dirs
 #define PARSE_FILE     parse_file
 #define TYPE_CHOICE    "choice"
@@ -287,6 +307,7 @@ static const char *parse_counters(const struct row *row, const char *v, size_t l
 #define TYPE_REPORT    "report"
 #define TYPE_NAME      "name"
 #define TYPE_THREADS   "threads"
+#define TYPE_WAIT      "wait"
 #define TYPE_DIRS      "directories"
 #define TYPE_FILE      "path"
 #define ONLY_ANY       false
@@ -342,7 +363,10 @@ static void allowed_prose(const struct row *row, char *buf, size_t cap)
         text_format_time(row->info.min, lo, sizeof(lo));
         text_format_time(row->info.max, hi, sizeof(hi));
         snprintf(buf, cap, "a time from %s to %s, such as 10ms, 2s or 1m", lo, hi);
-    } else if (row->parse == parse_threads)
+    } else if (row->parse == parse_wait)
+        snprintf(buf, cap, "off, or wait:SECONDS with %u to %u", (unsigned)row->info.min,
+                 (unsigned)row->info.max);
+    else if (row->parse == parse_threads)
         snprintf(buf, cap, "auto, off, or a number from %u to %u", (unsigned)row->info.min,
                  (unsigned)row->info.max);
     else
@@ -479,6 +503,10 @@ void options_format(const struct hy_settings *s, enum hy_opt_id id, char *buf, s
             buf[--len] = '\0';
         if (len > 1 && len < cap && buf[len - 1] == '.')
             buf[len - 1] = '\0';
+    } else if (row->parse == parse_wait) {
+        uint64_t wait = *(const uint64_t *)field / 1000000000ull;
+
+        snprintf(buf, cap, wait ? "wait:%llu" : "off", (unsigned long long)wait);
     } else if (row->parse == parse_threads) {
         const struct hy_thread_spec *t = field;
 

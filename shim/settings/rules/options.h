@@ -56,6 +56,7 @@ struct hy_settings {
     char stats[HY_PATH_MAX];        /* "0", "1" or a file (%p = pid) */
     char trace[HY_PATH_MAX];        /* the same */
     struct hy_thread_spec threads;
+    uint64_t admission;         /* ns to wait at most, 0: off */
     uint64_t interval;          /* ns between two looks of the control thread */
     char counters[HY_PATH_MAX]; /* "auto", ..., "replay:FILE" */
     char machine[HY_PATH_MAX];  /* "auto", a technology, or a machine file */

@@ -59,7 +59,9 @@ static void test_all_that_is_published_is_read(void **state)
                                        .promoted_bytes = 19 * MB,
                                        .demoted_bytes = 23 * MB,
                                        .written_bytes = 29 * MB,
-                                       .tracked_bytes = 31 * MB};
+                                       .tracked_bytes = 31 * MB,
+                                       .arrived_ns = 37 * MB,
+                                       .marks = REGISTRY_WRITES | REGISTRY_ON_PM};
     registry_publish(r, &told);
     registry_read(r, &view);
     assert_int_equal(view.n, 2);

@@ -522,9 +522,34 @@ static void test_glob(void **state)
     assert_false(text_glob("*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b", text));
 }
 
+static void test_admission(void **state)
+{
+    struct heard h;
+    char text[64];
+
+    (void)state;
+    assert_int_equal(set(OPT_ADMISSION, "wait:90", &h), 0);
+    assert_int_equal(s.admission, 90000000000ull);
+    options_format(&s, OPT_ADMISSION, text, sizeof(text));
+    assert_string_equal(text, "wait:90");
+    static const char *const bad[] = {
+        "wait",    "wait:", "wait:0", "wait:86401", "wait:-1", "on", "wait:99999999999999999999",
+        "wait:1s", "off "};
+    for (unsigned i = 0; i < HY_ARRAY_SIZE(bad); i++) {
+        assert_int_equal(set(OPT_ADMISSION, bad[i], &h), -EINVAL);
+        assert_has(h.last, "off, or wait:SECONDS with 1 to 86400");
+        assert_int_equal(s.admission, 90000000000ull);
+    }
+    assert_int_equal(set(OPT_ADMISSION, "off", &h), 0);
+    assert_int_equal(s.admission, 0);
+    options_format(&s, OPT_ADMISSION, text, sizeof(text));
+    assert_string_equal(text, "off");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_admission, reset),
         cmocka_unit_test_setup(test_defaults, reset),
         cmocka_unit_test_setup(test_table, reset),
         cmocka_unit_test_setup(test_good_values, reset),
