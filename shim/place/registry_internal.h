@@ -24,7 +24,17 @@
     X(promoted, promoted_bytes, REGISTRY_MAX_BYTES)                                                \
     X(demoted, demoted_bytes, REGISTRY_MAX_BYTES)                                                  \
     X(written, written_bytes, REGISTRY_MAX_BYTES)                                                  \
-    X(tracked, tracked_bytes, REGISTRY_MAX_BYTES)
+    X(tracked, tracked_bytes, REGISTRY_MAX_BYTES)                                                  \
+    X(ebw_dram, ebw_dram, MAX_RATIO)                                                               \
+    X(ebw_pm, ebw_pm, MAX_RATIO)                                                                   \
+    X(pm_written, pm_written, 1000u)                                                               \
+    X(writers, writers, MAX_RATIO)                                                                 \
+    X(writers_free, writers_free, MAX_RATIO)                                                       \
+    X(held, held, MAX_RATIO)                                                                       \
+    X(hindered, hindered, MAX_RATIO)                                                               \
+    X(paced, paced, MAX_THREADS)                                                                   \
+    X(paced_for, paced_for, MAX_THREADS)                                                           \
+    X(paced_since, paced_since, (uint64_t)INT64_MAX)
 
 enum { SLOT_NONE = -1 };
 
