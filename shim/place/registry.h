@@ -43,6 +43,7 @@ struct registry_told {
     uint32_t held;         /* predicted time beside a PM queue full of writes, over alone */
     uint32_t hindered;     /* the same beside the writers that there are */
     uint32_t paced;        /* threads that it is paced to, 0: not paced; */
+    uint32_t own_best;     /* of so many that it would run with otherwise */
     uint32_t paced_for;    /* pid of the one that it held up most, */
     uint64_t paced_since;  /* CLOCK_MONOTONIC ns */
 };

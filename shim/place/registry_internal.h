@@ -33,6 +33,7 @@
     X(held, held, MAX_RATIO)                                                                       \
     X(hindered, hindered, MAX_RATIO)                                                               \
     X(paced, paced, MAX_THREADS)                                                                   \
+    X(own_best, own_best, MAX_THREADS)                                                             \
     X(paced_for, paced_for, MAX_THREADS)                                                           \
     X(paced_since, paced_since, (uint64_t)INT64_MAX)
 

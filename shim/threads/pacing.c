@@ -211,6 +211,7 @@ void pacing_tell(const struct pacing_view *v, struct registry_told *told)
     told->held = milli(v->traffic.held);
     told->hindered = milli(v->hindered);
     told->paced = v->paced;
+    told->own_best = v->own_best;
     told->paced_for = v->paced ? (uint32_t)v->victim : 0;
     told->paced_since = v->paced ? v->since_ns : 0;
 }

@@ -12,6 +12,7 @@ import re
 import select
 import signal
 import struct
+import struct
 import subprocess
 import sys
 import termios
@@ -53,8 +54,25 @@ class TopLines(Case):
         self.assertGreaterEqual(entry['pm_bytes'], 20 << 20)
         for key in ('promoted_per_s', 'demoted_per_s', 'written_bytes', 'confidence_milli',
                     'slowdown_milli', 'placed_slowdown_milli', 'thread_cap', 'threads',
+                    'ebw_dram_milli', 'ebw_pm_milli', 'pm_written_milli', 'pm_writers_milli',
+                    'hindered_milli', 'paced_threads', 'paced_for_pid', 'paced_for_ms',
                     'heartbeat_age_ms', 'wish_bytes', 'asked_bytes'):
             self.assertIsInstance(entry[key], int, key)
+
+    def test_who_is_paced_and_for_whom(self):
+        p = self.hold(40, HYBRID_CLASS='bandwidth', HYBRID_INTERVAL='60s')
+        with open(self.registry, 'r+b') as f:
+            # shim/place/registry_file.h: the first slot, from `ebw_dram` on.
+            f.seek(4096 + 176)
+            f.write(struct.pack('<10IQ', 500, 9000, 400, 3000, 8000, 5000, 1590, 4, 8, p.pid, 1))
+        told = ctl('status', '--registry', self.registry).stdout
+        self.assertRegex(
+            told, r'(?m)^ +%d is paced to 4 of 8 threads for \d+\.\d s: its writes to PM '
+            r'hold up %d \(' % (p.pid, p.pid))
+        self.assertRegex(told, r'asks 0\.50 of DRAM and 9\.00 of PM .*, 40 % of that on PM written')
+        self.assertRegex(told, r'is slower by 59 % by the others. writes to PM, as predicted')
+        top = ctl('top', '--once', '--interval', '0.1', '--registry', self.registry).stdout
+        self.assertRegex(top, r'(?m)^%d is paced to 4 of 8 threads' % p.pid)
 
     def test_a_name_cannot_steer_the_terminal(self):
         evil = self.dir + '/a\033[2J<b>'
