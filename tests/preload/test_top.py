@@ -12,7 +12,6 @@ import re
 import select
 import signal
 import struct
-import struct
 import subprocess
 import sys
 import termios
