@@ -427,6 +427,16 @@ void policy_tell(const struct registry_told *told)
     hy_lock_release(&lock);
 }
 
+void policy_look(void (*look)(void *ctx, const struct registry_view *v), void *ctx)
+{
+    hy_lock_take(&lock);
+    if (hy_pol.reg_state == REG_JOINED) {
+        (void)read_machine_locked(MACHINE_AGE_NS);
+        look(ctx, &hy_pol.view);
+    }
+    hy_lock_release(&lock);
+}
+
 void policy_exchange_cpus(const struct hy_cpus *mine, struct cpus_of_others *ret)
 {
     memset(ret, 0, sizeof(*ret));

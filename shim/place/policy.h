@@ -61,6 +61,9 @@ void policy_set_class(enum hy_class cls);
 /* What the next tick tells the others: cap, confidence, slowdowns, moves, written pages.
  * Class, bytes and threads are the policy's own. */
 void policy_tell(const struct registry_told *told);
+/* What all tell, as it was read some ms ago at most; nothing is called while this process does not
+ * take part. `look` is brief: a lock is held. */
+void policy_look(void (*look)(void *ctx, const struct registry_view *v), void *ctx);
 /* Tell the others which CPUs this process is confined to (none: not confined), and learn theirs. */
 void policy_exchange_cpus(const struct hy_cpus *mine, struct cpus_of_others *ret);
 /* Theirs, before this process takes part. false: there are no others. */

@@ -15,7 +15,7 @@
 #include "base/types.h"
 
 #define REGISTRY_SLOTS   256
-#define REGISTRY_VERSION 3u
+#define REGISTRY_VERSION 4u
 #define REGISTRY_BYTES   ((size_t)4096 + (size_t)256 * REGISTRY_SLOTS) /* of the file */
 /* CPUs beyond are not told of. */
 #define REGISTRY_CPU_WORDS 6
@@ -43,6 +43,16 @@ struct registry_told {
     uint64_t written_bytes, tracked_bytes;  /* pages that the last look saw written, of all */
     uint64_t arrived_ns; /* waits since then (CLOCK_MONOTONIC) before it begins; 0: it runs */
     uint64_t marks;      /* REGISTRY_WRITES ... */
+    /* Traffic of the last window (classify/rules/traffic.h), in thousandths. */
+    uint32_t ebw_dram, ebw_pm, pm_written;
+    uint32_t writers;      /* threads with a write pending at PM */
+    uint32_t writers_free; /* the same, if it were not paced */
+    uint32_t held;         /* predicted time beside a PM queue full of writes, over alone */
+    uint32_t hindered;     /* the same beside the writers that there are */
+    uint32_t paced;        /* threads that it is paced to, 0: not paced; */
+    uint32_t own_best;     /* of so many that it would run with otherwise */
+    uint32_t paced_for;    /* pid of the one that it held up most, */
+    uint64_t paced_since;  /* CLOCK_MONOTONIC ns */
 };
 
 /* What is told of a participant (a copy, checked). */

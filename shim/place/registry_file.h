@@ -48,7 +48,10 @@ struct reg_slot {
     uint64_t name[2];
     uint64_t cpus[REGISTRY_CPU_WORDS]; /* confined to these; all 0: not confined */
     uint64_t pidns;                    /* PID namespace of the owner; 0: as the reader's */
-    uint64_t reserved[8];
+    uint32_t ebw_dram, ebw_pm, pm_written, writers, writers_free, held, hindered, paced, own_best,
+        paced_for;
+    uint64_t paced_since;
+    uint64_t reserved[2];
     uint64_t arrived; /* waits for admission since then (CLOCK_MONOTONIC); 0: it runs */
     uint64_t marks;   /* REGISTRY_WRITES ... */
 };

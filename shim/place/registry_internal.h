@@ -26,7 +26,18 @@
     X(written, written_bytes, REGISTRY_MAX_BYTES)                                                  \
     X(tracked, tracked_bytes, REGISTRY_MAX_BYTES)                                                  \
     X(arrived, arrived_ns, UINT64_MAX / 2)                                                         \
-    X(marks, marks, REGISTRY_WRITES | REGISTRY_ON_PM | REGISTRY_ASKED)
+    X(marks, marks, REGISTRY_WRITES | REGISTRY_ON_PM | REGISTRY_ASKED)                             \
+    X(ebw_dram, ebw_dram, MAX_RATIO)                                                               \
+    X(ebw_pm, ebw_pm, MAX_RATIO)                                                                   \
+    X(pm_written, pm_written, 1000u)                                                               \
+    X(writers, writers, MAX_RATIO)                                                                 \
+    X(writers_free, writers_free, MAX_RATIO)                                                       \
+    X(held, held, MAX_RATIO)                                                                       \
+    X(hindered, hindered, MAX_RATIO)                                                               \
+    X(paced, paced, MAX_THREADS)                                                                   \
+    X(own_best, own_best, MAX_THREADS)                                                             \
+    X(paced_for, paced_for, MAX_THREADS)                                                           \
+    X(paced_since, paced_since, (uint64_t)INT64_MAX)
 
 enum { SLOT_NONE = -1 };
 

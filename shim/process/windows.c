@@ -11,11 +11,13 @@
 #include "report/trace.h"
 #include "sys/emulator.h"
 #include "threadcap.h"
+#include "threads/pacing.h"
 #include "threads/search.h"
 
 static bool want_counts(void)
 {
-    return threadsearch_possible() || migrate_wants_counters() || trace_wanted();
+    return threadsearch_possible() || pacing_possible() || migrate_wants_counters() ||
+           trace_wanted();
 }
 
 /* Load samples take one of the processor's counters. */
@@ -50,6 +52,7 @@ static void window(const struct window *w, const struct classification *now,
 {
     record_window(w, now);
     planned_window(w);
+    pacing_window(w, f);
     threadsearch_window(w, now, f);
 }
 

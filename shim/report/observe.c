@@ -9,6 +9,7 @@ void observe(struct observed *ret)
     classify_get(&ret->classify);
     threadcap_get(&ret->threads);
     migrate_get(&ret->migrate);
+    pacing_get(&ret->pacing);
 }
 
 static uint32_t milli(double v)
@@ -23,7 +24,7 @@ void observe_tell(void)
 
     observe(&o);
     bool sure = !c->weak && c->cls == o.policy.cls; /* not of a class that somebody named */
-    const struct registry_told told = {
+    struct registry_told told = {
         .cap = o.threads.cap,
         .confidence = sure ? milli(c->confidence) : 0,
         .slowdown = c->weak ? 0 : milli(c->slowdown),
@@ -34,5 +35,6 @@ void observe_tell(void)
         .marks = c->write_intensive && !c->weak ? REGISTRY_WRITES : 0,
         .tracked_bytes = (o.migrate.last.on[HY_DRAM] + o.migrate.last.on[HY_PM]) * HY_PAGE,
     };
+    pacing_tell(&o.pacing, &told);
     policy_tell(&told);
 }

@@ -8,12 +8,14 @@
 #include "migrator.h"
 #include "place/policy.h"
 #include "threadcap.h"
+#include "threads/pacing.h"
 
 struct observed {
     struct policy_view policy;
     struct classify_view classify;
     struct threadcap_view threads;
     struct migrate_view migrate;
+    struct pacing_view pacing;
 };
 
 /* Takes locks of the parts, one after the other: not from malloc. */

@@ -170,6 +170,25 @@ static void json_threads(const struct threadcap_view *t, const struct threadsear
     textbuf_add(o, "]},\n");
 }
 
+static uint64_t milli(double v)
+{
+    return v > 0 && v < 1e9 ? (uint64_t)(v * 1000 + 0.5) : 0;
+}
+
+static void json_pacing(const struct pacing_view *p, struct textbuf *o)
+{
+    textbuf_add(o,
+                "  \"pacing\": {\"ebw_dram_milli\": %" PRIu64 ", \"ebw_pm_milli\": %" PRIu64
+                ", \"pm_written_milli\": %" PRIu64 ", \"pm_writers_milli\": %" PRIu64
+                ",\n    \"held_milli\": %" PRIu64 ", \"most_hindered_milli\": %" PRIu64
+                ", \"own_best\": %u, \"paced\": %u, \"fewest\": %u, \"times\": %u",
+                milli(p->traffic.ebw[HY_DRAM]), milli(p->traffic.ebw[HY_PM]),
+                milli(p->traffic.written), milli(p->traffic.writers), milli(p->traffic.held),
+                milli(p->most_hindered), p->own_best, p->paced, p->fewest, p->times);
+    json_text(o, "for", p->times ? p->name : "");
+    textbuf_add(o, "},\n");
+}
+
 void report_json(const struct report *r, struct textbuf *o)
 {
     char name[32];
@@ -211,6 +230,7 @@ void report_json(const struct report *r, struct textbuf *o)
     json_migration(&r->now.migrate, o);
     json_record(&r->record, o);
     json_threads(&r->now.threads, &r->search, o);
+    json_pacing(&r->now.pacing, o);
     textbuf_add(o,
                 "  \"forced_dram_bytes\": %" PRIu64 ",\n  \"file_private_bytes\": %" PRIu64 ",\n",
                 v->forced_bytes, r->file_private);

@@ -121,6 +121,17 @@ static void text_threads(const struct threadcap_view *t, const struct threadsear
     textbuf_add(o, s->chosen ? ": %u\n" : ": not finished\n", s->chosen);
 }
 
+static void text_pacing(const struct pacing_view *p, struct textbuf *o)
+{
+    if (p->times)
+        textbuf_add(o,
+                    "  paced %u times, to %u of %u threads at the fewest%s; the last time for %s\n",
+                    p->times, p->fewest, p->own_best, p->paced ? ", also at the end" : "", p->name);
+    if (p->most_hindered >= 1.01)
+        textbuf_add(o, "  slower by %u %% at most by others' writes to PM, as predicted\n",
+                    (unsigned)((p->most_hindered - 1) * 100 + 0.5));
+}
+
 static void text_gain(const struct tally *a, struct textbuf *o)
 {
     char dram[32], placed[32], pm[32];
@@ -207,6 +218,7 @@ void report_text(const struct report *r, struct textbuf *o)
     text_record(&r->record, o);
     text_migration(&r->now.migrate, o);
     text_threads(&r->now.threads, &r->search, o);
+    text_pacing(&r->now.pacing, o);
     if (r->now.policy.forced_bytes)
         textbuf_add(
             o, "  %s went to DRAM beyond its limit: %s\n", human(r->now.policy.forced_bytes, b),

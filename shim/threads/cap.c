@@ -13,6 +13,7 @@
 #include "sys/usage.h"
 #include "threads/check.h"
 #include "threads/confine.h"
+#include "threads/pacing.h"
 #include "threads/search.h"
 
 /* Of its bytes on PM, in percent: as on PM from here on, and until below there. */
@@ -44,7 +45,7 @@ static unsigned wanted(enum hy_tier t)
 
 bool threadcap_possible(void)
 {
-    return wanted(HY_PM) || wanted(HY_DRAM) || threadsearch_possible();
+    return wanted(HY_PM) || wanted(HY_DRAM) || threadsearch_possible() || pacing_possible();
 }
 
 static bool has_second_memory(void)
@@ -174,7 +175,7 @@ void threadcap_tick(void)
 {
     struct policy_view v;
     struct cpus_of_others o;
-    unsigned n, held;
+    unsigned n, held, paced;
     uint64_t all;
 
     count_threads();
@@ -188,11 +189,17 @@ void threadcap_tick(void)
     count.on_pm = v.used[HY_PM] / (all / 100 + 1) >= (count.on_pm ? PM_UNTIL : PM_FROM);
     threadsearch_on_pm(count.on_pm);
     n = wanted(count.on_pm ? HY_PM : HY_DRAM);
+    paced = pacing_count();
     if (n) {
-        cap(count.on_pm ? HY_PM : HY_DRAM, n, &o);
+        cap(count.on_pm ? HY_PM : HY_DRAM, paced ? HY_MIN(n, paced) : n, &o);
         return;
     }
     threadsearch_counts(&n, &held);
+    if (paced) {
+        count.capped = false;
+        threadcap_hold(0, paced, &o.elders, "as more of them hold up another program");
+        return;
+    }
     if (n || held) {
         count.capped = n != 0;
         threadcap_hold(n, held, &o.elders, "as PM serves no more");

@@ -15,6 +15,7 @@
 #include "sys/os.h"
 #include "threads/check.h"
 #include "threads/confine.h"
+#include "threads/pacing.h"
 #include "threads/rules/threads.h"
 
 /* Fewer threads than that run at a time: there is nothing to be gained. */
@@ -136,6 +137,30 @@ static unsigned most_threads(void)
     return HY_MIN(cpus_count(&base), runtime_program_threads());
 }
 
+unsigned threadsearch_own_best(void)
+{
+    unsigned most = most_threads(),
+             told = hy_config.have_profile ? hy_config.profile.threads[HY_PM] : 0;
+
+    if (told && !threadcheck_given_up())
+        return HY_MIN(told, most);
+    if (ts.searching && ts.search.stage == THREADS_KEPT)
+        return HY_MIN(ts.search.best, most);
+    return most;
+}
+
+/* While the process is paced its number is another's business; what was found stays. */
+static void halt(void)
+{
+    struct regret *purse;
+    double unused;
+
+    threadcheck_stop();
+    purse = purse_open(&unused);
+    thread_trial_stop(&ts.search.trial, purse);
+    purse_close();
+}
+
 /* The time that the memories need for the lines of a window. */
 static double work_served(const struct machine_figures *f, const struct work *k)
 {
@@ -190,6 +215,11 @@ void threadsearch_window(const struct window *w, const struct classification *c,
     struct work k;
     enum stall_known known;
 
+    if (pacing_count()) {
+        halt();
+        threadcap_tick();
+        return;
+    }
     if (!threadsearch_possible())
         return;
     if (cls == HY_CLASS_UNKNOWN)
@@ -238,5 +268,6 @@ void threadsearch_child(void)
     lock = fresh;
     memset(&ts, 0, sizeof(ts));
     threadcheck_child();
+    pacing_child();
     purse_child();
 }

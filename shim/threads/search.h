@@ -25,6 +25,8 @@ void threadsearch_window(const struct window *w, const struct classification *c,
 void threadsearch_on_pm(bool on_pm);
 /* What is to be told, and what the threads are to be kept to; 0: all. */
 void threadsearch_counts(unsigned *ret_told, unsigned *ret_held);
+/* The threads that it would run with if it had the machine to itself; 0: not known. */
+unsigned threadsearch_own_best(void);
 void threadsearch_get(struct threadsearch_view *ret);
 void threadsearch_child(void);
 

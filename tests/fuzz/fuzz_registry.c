@@ -89,6 +89,11 @@ static void check_view(struct registry *r)
         CHECK(t->promoted_bytes <= REGISTRY_MAX_BYTES && t->demoted_bytes <= REGISTRY_MAX_BYTES);
         CHECK(t->confidence <= 1000 && t->slowdown <= 1000000 && t->placed_slowdown <= 1000000);
         CHECK(t->threads <= 1u << 22 && t->cap <= 1u << 22);
+        CHECK(t->ebw_dram <= 1000000 && t->ebw_pm <= 1000000 && t->pm_written <= 1000);
+        CHECK(t->writers <= 1000000 && t->writers_free <= 1000000);
+        CHECK(t->held <= 1000000 && t->hindered <= 1000000);
+        CHECK(t->paced <= 1u << 22 && t->own_best <= 1u << 22 && t->paced_for <= 1u << 22 &&
+              t->paced_since <= INT64_MAX);
         CHECK(e->heartbeat_ns <= os_now_ns());
         CHECK(memchr(e->name, '\0', sizeof(e->name)) != NULL);
         for (const char *c = e->name; *c != '\0'; c++)

@@ -53,8 +53,35 @@ class TopLines(Case):
         self.assertGreaterEqual(entry['pm_bytes'], 20 << 20)
         for key in ('promoted_per_s', 'demoted_per_s', 'written_bytes', 'confidence_milli',
                     'slowdown_milli', 'placed_slowdown_milli', 'thread_cap', 'threads',
+                    'ebw_dram_milli', 'ebw_pm_milli', 'pm_written_milli', 'pm_writers_milli',
+                    'hindered_milli', 'paced_threads', 'paced_for_pid', 'paced_for_ms',
                     'heartbeat_age_ms', 'wish_bytes', 'asked_bytes'):
             self.assertIsInstance(entry[key], int, key)
+
+    def test_who_is_paced_and_for_whom(self):
+        p = self.hold(40, HYBRID_CLASS='bandwidth', HYBRID_INTERVAL='60s')
+
+        def told(*command):
+            """What is shown just after that was told; its owner may tell the truth at any time."""
+            with open(self.registry, 'r+b') as f:
+                # shim/place/registry_file.h: the first slot, from `ebw_dram` on.
+                f.seek(4096 + 176)
+                f.write(struct.pack('<10IQ', 500, 9000, 400, 3000, 8000, 5000, 1590, 4, 8, p.pid, 1))
+            return ctl(*command, '--registry', self.registry).stdout
+
+        self.until(
+            lambda: re.search(
+                r'(?m)^ +%d is paced to 4 of 8 threads for \d+\.\d s: its writes to PM '
+                r'hold up %d \(' % (p.pid, p.pid), told('status')), 'status: not paced')
+        self.until(
+            lambda: re.search(r'asks 0\.50 of DRAM and 9\.00 of PM .*, 40 % of that on PM written',
+                              told('status')), 'status: no traffic')
+        self.until(
+            lambda: re.search(r'is slower by 59 % by the others. writes to PM, as predicted',
+                              told('status')), 'status: not hindered')
+        self.until(
+            lambda: re.search(r'(?m)^%d is paced to 4 of 8 threads' % p.pid,
+                              told('top', '--once', '--interval', '0.1')), 'top: not paced')
 
     def test_a_name_cannot_steer_the_terminal(self):
         evil = self.dir + '/a\033[2J<b>'

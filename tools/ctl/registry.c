@@ -2,6 +2,7 @@
 #include "tools/ctl/registry.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -49,6 +50,29 @@ double ctl_registry_waits(const struct registry_entry *e)
 {
     uint64_t now = os_now_ns(), since = e->told.arrived_ns;
     return since && since < now ? (double)(now - since) / 1e9 : 0.0;
+}
+
+double ctl_registry_paced_seconds(const struct registry_entry *e)
+{
+    uint64_t now = os_now_ns(), since = e->told.paced_since;
+    return e->told.paced && since < now ? (double)(now - since) / 1e9 : 0.0;
+}
+
+bool ctl_registry_pacing_text(const struct registry_view *v, const struct registry_entry *e,
+                              char *buf, size_t cap)
+{
+    const struct registry_told *t = &e->told;
+    char name[TEXT_QUOTE_CAP] = "a program that has ended";
+
+    if (t->paced == 0)
+        return false;
+    for (unsigned i = 0; i < v->n; i++)
+        if ((uint32_t)v->entry[i].pid == t->paced_for)
+            (void)ctl_registry_name(&v->entry[i], name, sizeof(name));
+    (void)snprintf(
+        buf, cap, "%d is paced to %u of %u threads for %.1f s: its writes to PM hold up %u (%s)",
+        e->pid, t->paced, t->own_best, ctl_registry_paced_seconds(e), t->paced_for, name);
+    return true;
 }
 
 const char *ctl_registry_name(const struct registry_entry *e, char *buf, size_t cap)
@@ -111,6 +135,14 @@ void ctl_registry_json_entry(struct ctl_json *j, const struct registry_entry *e)
     ctl_json_number(j, "waits_ms", (uint64_t)(ctl_registry_waits(e) * 1000));
     ctl_json_number(j, "threads", t->threads);
     ctl_json_number(j, "thread_cap", t->cap);
+    ctl_json_number(j, "ebw_dram_milli", t->ebw_dram);
+    ctl_json_number(j, "ebw_pm_milli", t->ebw_pm);
+    ctl_json_number(j, "pm_written_milli", t->pm_written);
+    ctl_json_number(j, "pm_writers_milli", t->writers);
+    ctl_json_number(j, "hindered_milli", t->hindered);
+    ctl_json_number(j, "paced_threads", t->paced);
+    ctl_json_number(j, "paced_for_pid", t->paced_for);
+    ctl_json_number(j, "paced_for_ms", (uint64_t)(ctl_registry_paced_seconds(e) * 1000));
     ctl_json_number(j, "heartbeat_age_ms", (uint64_t)(ctl_registry_age(e) * 1000));
 }
 

@@ -15,6 +15,11 @@ int ctl_registry_look(const char *path, struct registry_view *ret);
 double ctl_registry_age(const struct registry_entry *e);
 /* For how long it has been waiting for admission; 0: it runs. */
 double ctl_registry_waits(const struct registry_entry *e);
+/* Since it is paced; 0: it is not. */
+double ctl_registry_paced_seconds(const struct registry_entry *e);
+/* A sentence about it, for whom, to how many threads, since when; false: it is not paced. */
+bool ctl_registry_pacing_text(const struct registry_view *v, const struct registry_entry *e,
+                              char *buf, size_t cap);
 /* A name is another process's text: nothing of it may steer a terminal. */
 const char *ctl_registry_name(const struct registry_entry *e, char *buf, size_t cap);
 

@@ -48,6 +48,27 @@ static void print_entry(const struct registry_entry *e)
               age);
 }
 
+/* What each asks of the memories, and who makes way for whom, in sentences. */
+static void print_traffic(void)
+{
+    char text[256];
+
+    for (unsigned i = 0; i < view.n; i++) {
+        const struct registry_entry *e = &view.entry[i];
+        const struct registry_told *t = &e->told;
+        if (t->ebw_dram + t->ebw_pm > 0)
+            printf("%8d  asks %.2f of DRAM and %.2f of PM (ns of latency for each ns), %u %% of "
+                   "that on PM written, %.1f threads writing there\n",
+                   e->pid, t->ebw_dram / 1000.0, t->ebw_pm / 1000.0, t->pm_written / 10,
+                   t->writers / 1000.0);
+        if (t->hindered >= 1010)
+            printf("%8d  is slower by %.0f %% by the others' writes to PM, as predicted\n", e->pid,
+                   (t->hindered - 1000) / 10.0);
+        if (ctl_registry_pacing_text(&view, e, text, sizeof(text)))
+            printf("%8s  %s\n", "", text);
+    }
+}
+
 static void print_text(const char *path)
 {
     char size[32], threads[32];
@@ -65,6 +86,7 @@ static void print_text(const char *path)
     snprintf(threads, sizeof(threads), "%llu", (unsigned long long)t.threads);
     print_row("", "together", "", t.dram, t.pm, t.wish, t.asked, t.promoted + t.demoted, threads,
               "", "");
+    print_traffic();
 }
 
 static void print_json(const char *path, bool exists)

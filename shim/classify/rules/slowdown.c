@@ -21,7 +21,7 @@
 #define STEPS       40
 /* Threads at PM beyond these do not make DRAM slower, and beside so many of them figures tell what
  * is left of it: 10 threads, less the one that suffers (004 section V). */
-#define PM_QUEUE     9.0
+#define PM_QUEUE     WORK_PM_QUEUE
 #define STEPS_INSIDE 16
 
 static double clamp(double v, double lo, double hi)
@@ -204,6 +204,32 @@ struct work_time work_time(const struct machine_figures *f, const struct work *w
     }
     r.total_ns = hi;
     return r;
+}
+
+static struct demand demand_as_placed(const struct machine_figures *f, const struct work *k)
+{
+    const double reads[HY_TIERS] = {k->reads * (1 - k->pm_reads), k->reads * k->pm_reads};
+    const double writes[HY_TIERS] = {k->writes * (1 - k->pm_writes), k->writes * k->pm_writes};
+
+    return demand_of(f, k, reads, writes, k->threads);
+}
+
+double work_pm_writers(const struct machine_figures *f, const struct work *k, double elapsed_ns)
+{
+    struct demand d = demand_as_placed(f, k);
+    double wait = service(&d, HY_PM) * d.threads - thread_ns(&d, elapsed_ns, 1, 1);
+
+    if (d.write[HY_PM] <= 0)
+        return 0;
+    wait = HY_MAX(wait, 0) * beside(d.write[HY_PM], d.read[HY_PM]);
+    return HY_MIN((d.pending_write + wait) / elapsed_ns, d.threads);
+}
+
+double work_dram_beside_writers(const struct machine_figures *f, const struct work *k)
+{
+    struct demand d = demand_as_placed(f, k);
+
+    return 1 + beside(d.write[HY_DRAM], d.read[HY_DRAM]) * d.hold_write * PM_QUEUE * PM_QUEUE;
 }
 
 /* A slope is taken over this share of the lines. */

@@ -58,5 +58,11 @@ struct line_worth work_line_worth(const struct machine_figures *f, const struct 
 /* `pm`: share of reads and writes on PM. */
 struct work_time work_time(const struct machine_figures *f, const struct work *work,
                            double pm_reads, double pm_writes, double threads);
+/* Threads that have a write pending at PM, on average, while this work takes `elapsed_ns`. */
+double work_pm_writers(const struct machine_figures *f, const struct work *work, double elapsed_ns);
+/* Writers at PM beyond which DRAM becomes no slower (004, section V). */
+#define WORK_PM_QUEUE 9.0
+/* How many times slower DRAM is to this work beside so many writers of others. */
+double work_dram_beside_writers(const struct machine_figures *f, const struct work *work);
 
 #endif

@@ -61,7 +61,18 @@ static void test_all_that_is_published_is_read(void **state)
                                        .written_bytes = 29 * MB,
                                        .tracked_bytes = 31 * MB,
                                        .arrived_ns = 37 * MB,
-                                       .marks = REGISTRY_WRITES | REGISTRY_ON_PM};
+                                       .marks = REGISTRY_WRITES | REGISTRY_ON_PM,
+                                       .ebw_dram = 37,
+                                       .ebw_pm = 41,
+                                       .pm_written = 430,
+                                       .writers = 4700,
+                                       .writers_free = 8000,
+                                       .held = 5300,
+                                       .hindered = 1590,
+                                       .paced = 4,
+                                       .own_best = 8,
+                                       .paced_for = 61,
+                                       .paced_since = 67};
     registry_publish(r, &told);
     registry_read(r, &view);
     assert_int_equal(view.n, 2);

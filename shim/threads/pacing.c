@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "threads/pacing.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "core/purse.h"
+#include "place/policy.h"
+#include "place/rules/pacing.h"
+#include "settings/settings.h"
+#include "sys/log.h"
+#include "sys/os.h"
+#include "threads/rules/pacing_search.h"
+#include "threads/search.h"
+
+/* Who has not told anything for so long is stopped: nobody makes way for him. */
+#define STALE_NS 10000000000ull
+
+static struct {
+    struct pacing_turn turn;
+    struct pacing_search search;
+    struct pacing_view view;
+    struct pacing_peer peer[REGISTRY_SLOTS];
+} pc;
+
+/* For pacing_get, which the thread at exit calls. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+bool pacing_possible(void)
+{
+    const struct hy_settings *s = &hy_config.set;
+
+    return s->pace != HY_OFF && s->policy != HY_POLICY_OFF && s->pm.kind != HY_PM_NONE &&
+           policy_has_registry();
+}
+
+/* The user's number of threads is the user's. */
+static bool may_be_paced(void)
+{
+    const struct hy_settings *s = &hy_config.set;
+
+    return pacing_possible() && !s->threads.off && s->threads.count == 0;
+}
+
+unsigned pacing_count(void)
+{
+    return pacing_search_count(&pc.search);
+}
+
+/* --- the others ------------------------------------------------------------------------ */
+
+static bool is_stale(const struct registry_entry *e)
+{
+    return !e->is_self && os_now_ns() - e->heartbeat_ns > STALE_NS;
+}
+
+static void fill(const struct registry_view *v, bool free)
+{
+    for (unsigned i = 0; i < v->n; i++) {
+        const struct registry_told *t = &v->entry[i].told;
+        pc.peer[i] = (struct pacing_peer){0, 0};
+        if (is_stale(&v->entry[i]))
+            continue;
+        pc.peer[i].held = t->held / 1000.0;
+        pc.peer[i].writers = (free ? t->writers_free : t->writers) / 1000.0;
+    }
+}
+
+static void look(void *ctx, const struct registry_view *v)
+{
+    struct pacing_victim found;
+    struct pacing_view *now = ctx;
+    unsigned self = 0;
+
+    while (self < v->n && !v->entry[self].is_self)
+        self++;
+    if (self == v->n)
+        return;
+    fill(v, false);
+    pc.peer[self].held = now->traffic.held;
+    now->hindered = pacing_hindered(pc.peer, v->n, self);
+    fill(v, true);
+    pc.peer[self].writers = now->writers_free;
+    found = pacing_find(pc.peer, v->n, self, pc.turn.paced);
+    now->victim = 0;
+    if (!found.any)
+        return;
+    now->victim = v->entry[found.index].pid;
+    memcpy(now->name, v->entry[found.index].name, sizeof(now->name));
+}
+
+/* --- its own threads ------------------------------------------------------------------- */
+
+struct model {
+    const struct machine_figures *f;
+    const struct work *k;
+};
+
+static double speed(void *ctx, unsigned count)
+{
+    const struct model *m = ctx;
+    double ns = work_time(m->f, m->k, m->k->pm_reads, m->k->pm_writes, count).total_ns;
+    return ns > 0 ? 1 / ns : 0;
+}
+
+static void begin_or_end(const struct pacing_view *now)
+{
+    struct regret *purse;
+    double unused;
+
+    if (pc.turn.paced) {
+        pacing_search_begin(&pc.search, now->own_best);
+        return;
+    }
+    purse = purse_open(&unused);
+    pacing_search_stop(&pc.search, purse);
+    purse_close();
+    log_info("pacing ends: no other program gains by it any more");
+}
+
+static void search(const struct pacing_view *now, struct model *m, double elapsed_ns)
+{
+    struct regret *purse;
+    double run_ns, served = work_time(m->f, m->k, m->k->pm_reads, m->k->pm_writes, 1).service_ns;
+    bool changed;
+
+    if (pc.search.best != now->own_best) { /* its threads have changed */
+        purse = purse_open(&run_ns);
+        pacing_search_stop(&pc.search, purse);
+        purse_close();
+        pacing_search_begin(&pc.search, now->own_best);
+    }
+    purse = purse_open(&run_ns);
+    changed =
+        pacing_search_window(&pc.search, purse, run_ns, served, elapsed_ns, PACING_GIVES, speed, m);
+    purse_close();
+    if (changed)
+        log_info("paced to %u of %u threads (%.2f of its own speed): more of them hold up %s (%d)",
+                 pc.search.count, pc.search.best, pc.search.gain, now->name, now->victim);
+}
+
+/* What is told and reported is what is kept, not what is tried for a moment. */
+static void note(struct pacing_view *now)
+{
+    unsigned count = pc.search.stage != PACING_OFF ? pc.search.count : 0;
+
+    if (count == pc.search.best)
+        count = 0;
+    if (count && !now->paced) {
+        now->times++;
+        now->since_ns = os_now_ns();
+    }
+    if (count && (now->fewest == 0 || count < now->fewest))
+        now->fewest = count;
+    now->paced = count;
+    now->most_hindered = HY_MAX(now->most_hindered, now->hindered);
+    pthread_mutex_lock(&lock);
+    pc.view = *now;
+    pthread_mutex_unlock(&lock);
+}
+
+void pacing_window(const struct window *w, const struct machine_figures *f)
+{
+    struct pacing_view now = pc.view;
+    double elapsed = window_get(w, WINDOW_elapsed_ns);
+    unsigned running = pacing_count();
+    int32_t last = now.victim;
+    enum stall_known known;
+    struct work k;
+
+    if (!pacing_possible() || work_of_window(f, w, &k, &known) < 0)
+        return;
+    now.own_best = threadsearch_own_best();
+    now.traffic = traffic_of(f, &k, elapsed);
+    now.writers_free = now.traffic.writers;
+    if (running && running < pc.search.best)
+        now.writers_free = HY_MIN(now.writers_free * pc.search.best / running, pc.search.best);
+    policy_look(look, &now);
+    if (pacing_settle(&pc.turn, now.victim && may_be_paced() && now.own_best > 1))
+        begin_or_end(&now);
+    if (pc.turn.paced) {
+        struct model m = {f, &k};
+        if (now.victim == 0)
+            now.victim = last; /* not for long: see pacing_settle */
+        search(&now, &m, elapsed);
+    }
+    note(&now);
+}
+
+/* --- telling --------------------------------------------------------------------------- */
+
+void pacing_get(struct pacing_view *ret)
+{
+    pthread_mutex_lock(&lock);
+    *ret = pc.view;
+    pthread_mutex_unlock(&lock);
+}
+
+static uint32_t milli(double v)
+{
+    return v > 0 && v < 1e3 ? (uint32_t)(v * 1000 + 0.5) : v >= 1e3 ? 1000000u : 0;
+}
+
+void pacing_tell(const struct pacing_view *v, struct registry_told *told)
+{
+    told->ebw_dram = milli(v->traffic.ebw[HY_DRAM]);
+    told->ebw_pm = milli(v->traffic.ebw[HY_PM]);
+    told->pm_written = milli(v->traffic.written);
+    told->writers = milli(v->traffic.writers);
+    told->writers_free = milli(v->writers_free);
+    told->held = milli(v->traffic.held);
+    told->hindered = milli(v->hindered);
+    told->paced = v->paced;
+    told->own_best = v->own_best;
+    told->paced_for = v->paced ? (uint32_t)v->victim : 0;
+    told->paced_since = v->paced ? v->since_ns : 0;
+}
+
+void pacing_child(void)
+{
+    pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+    lock = fresh;
+    memset(&pc, 0, sizeof(pc));
+}

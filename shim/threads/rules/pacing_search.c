@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "threads/rules/pacing_search.h"
+
+void pacing_search_begin(struct pacing_search *s, unsigned best)
+{
+    unsigned rest = s->rest ? s->rest : THREADS_REST;
+
+    *s = (struct pacing_search){
+        .stage = PACING_DOWN, .best = best, .count = best, .gain = 1, .rest = rest};
+    thread_trial_base(&s->trial, best);
+}
+
+/* The fewest above `low` that the model lets pass; 0: none. */
+static unsigned guess(const struct pacing_search *s, double gives, threads_speed_fn speed,
+                      void *ctx)
+{
+    double least = (1 - gives) * speed(ctx, s->best);
+
+    for (unsigned n = s->low + 1; n < s->count; n++)
+        if (speed(ctx, n) >= least)
+            return n;
+    return 0;
+}
+
+static void keep(struct pacing_search *s)
+{
+    s->stage = PACING_KEPT;
+    s->rested = 0;
+    s->trial.count = 0;
+}
+
+static void aim(struct pacing_search *s, double gives, threads_speed_fn speed, void *ctx)
+{
+    bool first = s->low == 0 && s->count == s->best;
+    unsigned next = first ? guess(s, gives, speed, ctx) : 0;
+
+    if (s->count - s->low <= 1) {
+        keep(s);
+        return;
+    }
+    if (next == 0)
+        next = s->low + (s->count - s->low) / 2;
+    thread_trial_next(&s->trial, next, 1, 0);
+}
+
+static bool tried(struct pacing_search *s, double gives, threads_speed_fn speed, void *ctx)
+{
+    enum trial_verdict v = thread_trial_verdict(&s->trial, (1 - gives) / s->gain);
+
+    if (v == TRIAL_OPEN)
+        return false;
+    if (v == TRIAL_BETTER) {
+        s->count = s->trial.count;
+        s->gain = HY_MIN(s->gain * thread_trial_gain(&s->trial), 1.0);
+        thread_trial_base(&s->trial, s->count);
+    } else {
+        s->low = s->trial.count;
+    }
+    aim(s, gives, speed, ctx);
+    return v == TRIAL_BETTER;
+}
+
+/* Its own best has been looked at again beside what it is paced to. */
+static bool looked(struct pacing_search *s, double gives)
+{
+    enum trial_verdict v = thread_trial_verdict(&s->trial, 1 / (1 - gives));
+
+    if (v == TRIAL_OPEN)
+        return false;
+    if (v == TRIAL_BETTER) {
+        pacing_search_begin(s, s->best);
+        return true;
+    }
+    keep(s);
+    return false;
+}
+
+static bool rested(struct pacing_search *s)
+{
+    if (s->trial.count != 0 || ++s->rested < s->rest)
+        return false;
+    s->rest = s->rest <= UINT32_MAX / 2 ? 2 * s->rest : s->rest;
+    if (s->count == s->best)
+        pacing_search_begin(s, s->best);
+    else
+        thread_trial_next(&s->trial, s->best, 1, 0);
+    return true;
+}
+
+bool pacing_search_window(struct pacing_search *s, struct regret *purse, double run_ns, double work,
+                          double time_ns, double gives, threads_speed_fn speed, void *ctx)
+{
+    bool round;
+
+    if (s->stage == PACING_OFF)
+        return false;
+    if (s->stage == PACING_DOWN && s->trial.count == 0)
+        aim(s, gives, speed, ctx);
+    round = thread_trial_window(&s->trial, purse, run_ns, work, time_ns);
+    if (s->stage == PACING_KEPT && rested(s))
+        return false;
+    if (!round)
+        return false;
+    return s->stage == PACING_KEPT ? looked(s, gives) : tried(s, gives, speed, ctx);
+}
+
+void pacing_search_stop(struct pacing_search *s, struct regret *purse)
+{
+    if (s->stage == PACING_OFF)
+        return;
+    thread_trial_stop(&s->trial, purse);
+    s->stage = PACING_OFF;
+}
