@@ -9,6 +9,7 @@ void observe(struct observed *ret)
     classify_get(&ret->classify);
     threadcap_get(&ret->threads);
     migrate_get(&ret->migrate);
+    staging_get(&ret->tasks);
 }
 
 static uint32_t milli(double v)

@@ -7,6 +7,7 @@
 #include "classifier.h"
 #include "migrator.h"
 #include "place/policy.h"
+#include "tasks/staging.h"
 #include "threadcap.h"
 
 struct observed {
@@ -14,6 +15,7 @@ struct observed {
     struct classify_view classify;
     struct threadcap_view threads;
     struct migrate_view migrate;
+    struct staging_view tasks;
 };
 
 /* Takes locks of the parts, one after the other: not from malloc. */

@@ -11,6 +11,10 @@
 void dl_thread_is_ours(void);
 /* Next definition of `name` after this library, or NULL. */
 void *dl_next(const char *name);
+/* The same for a call from `caller`: where no library of the program's global scope behind this one
+ * has it, the definition that the caller's object brings along (opened RTLD_LOCAL, with
+ * libraries of its own). Takes the loader's lock. What it finds stays loaded. */
+void *dl_next_of(const char *name, const void *caller);
 /* First definition among the program's global symbols, or NULL. */
 void *dl_global(const char *name);
 /* Open a library privately; NULL on failure with a reason in err. */
