@@ -199,54 +199,66 @@ static uint32_t move(struct object *x, uint32_t at, uint32_t n, enum hy_tier to)
     return wrong;
 }
 
-/* The object that ran longest ago goes first (a queue of footprints, 003, III.E); those of tasks
- * that run or start next stay. */
-static bool make_room(uint32_t pages, const uint8_t *spared)
+/* Which of the next tasks (from 0) an object is for; NEVER: for none of them. */
+#define NEVER   0xffu
+#define RUNNING 0xfeu
+static uint8_t wanted[OBJECTS_MOST];
+
+static void note_wanted(const uint64_t *ids, unsigned n)
 {
-    struct object *oldest = NULL;
-    for (unsigned i = 0; i < e->objects.n; i++) {
-        struct object *x = &e->objects.object[i];
-        if (x->dram > 0 && x->pages > 0 && x->asked_ns > 0 && !spared[i] &&
-            (!oldest || x->used < oldest->used))
-            oldest = x;
+    memset(wanted, NEVER, sizeof(wanted));
+    for (unsigned i = n; i-- > 0;) {
+        const struct shadow_task *t = shadow_find(&e->shadow, ids[i]);
+        for (unsigned j = 0; t && j < t->needs; j++)
+            wanted[t->need[j].object] = (uint8_t)i;
     }
-    if (!oldest)
+    for (unsigned i = 0; i < SHADOW_TASKS; i++) {
+        const struct shadow_task *t = &e->shadow.task[i];
+        for (unsigned j = 0; t->state == SHADOW_RUNS && j < t->needs; j++)
+            wanted[t->need[j].object] = RUNNING;
+    }
+}
+
+/* May x make room for the data of task `i`, and rather than y? Those of tasks that run and of
+ * earlier ones stay; of the others the one goes that ran longest ago (a queue of footprints, 003,
+ * III.E), and what a later task is going to use goes last. */
+static bool goes_before(unsigned x, unsigned y, unsigned i)
+{
+    const struct object *o = e->objects.object;
+    if (o[x].dram == 0 || o[x].pages == 0 || o[x].asked_ns == 0 || wanted[x] == RUNNING ||
+        wanted[x] <= i)
         return false;
+    if (y == OBJECT_NONE || (wanted[x] != wanted[y] && (wanted[x] == NEVER || wanted[y] == NEVER)))
+        return y == OBJECT_NONE || wanted[x] == NEVER;
+    return wanted[x] == NEVER ? o[x].used < o[y].used : wanted[x] > wanted[y];
+}
+
+static bool make_room(uint32_t pages, unsigned i)
+{
+    unsigned victim = OBJECT_NONE;
     uint32_t gone = 0;
-    for (uint32_t at = 0; at < oldest->pages && gone < pages; at += CHUNK) {
-        uint32_t n = move(oldest, at, HY_MIN(oldest->pages - at, CHUNK), HY_PM);
+    for (unsigned k = 0; k < e->objects.n; k++)
+        if (goes_before(k, victim, i))
+            victim = k;
+    if (victim == OBJECT_NONE)
+        return false;
+    struct object *x = &e->objects.object[victim];
+    for (uint32_t at = 0; at < x->pages && gone < pages; at += CHUNK) {
+        uint32_t n = move(x, at, HY_MIN(x->pages - at, CHUNK), HY_PM);
         if (n == UINT32_MAX)
             break;
         gone += n;
     }
     e->view.evicted_pages += gone;
-    if (gone == 0) {
-        oldest->dram = 0; /* as far as can be seen; it will be asked again */
-        return false;
-    }
-    oldest->staged &= oldest->dram > 0;
-    return true;
+    if (gone == 0)
+        x->dram = 0; /* as far as can be seen; it will be asked again */
+    x->staged &= x->dram > 0;
+    return gone > 0;
 }
 
-static uint8_t spared[OBJECTS_MOST];
-
-static void spare(const uint64_t *ids, unsigned n)
-{
-    memset(spared, 0, sizeof(spared));
-    for (unsigned i = 0; i < SHADOW_TASKS; i++) {
-        const struct shadow_task *t = &e->shadow.task[i];
-        for (unsigned j = 0; t->state == SHADOW_RUNS && j < t->needs; j++)
-            spared[t->need[j].object] = 2;
-    }
-    for (unsigned i = 0; i < n; i++) {
-        const struct shadow_task *t = shadow_find(&e->shadow, ids[i]);
-        for (unsigned j = 0; t && j < t->needs; j++)
-            spared[t->need[j].object] |= 1;
-    }
-}
-
-/* Up to `pages` of the task's data come; false: it began, or there is no more room. */
-static bool stage(uint64_t id, uint32_t pages)
+/* Up to `pages` of the data of the task, the so-manieth of the next ones, come; false: it began, or
+ * there is no more room. */
+static bool stage(uint64_t id, unsigned number, uint32_t pages)
 {
     struct shadow_task *t = shadow_find(&e->shadow, id);
     for (unsigned i = 0; t && i < t->needs && pages > 0; i++) {
@@ -260,7 +272,7 @@ static bool stage(uint64_t id, uint32_t pages)
                 e->view.late++;
                 return false;
             }
-            while (e->host.free_pages() < n && make_room(n, spared))
+            while (e->host.free_pages() < n && make_room(n, number))
                 ;
             uint32_t came = move(x, at, n, HY_DRAM);
             if (came == UINT32_MAX)
@@ -277,19 +289,33 @@ static bool stage(uint64_t id, uint32_t pages)
 
 struct candidate {
     uint64_t id;
-    unsigned uses; /* of its data that are not on DRAM, sure to come */
+    unsigned number, uses; /* which of the next tasks; how many of them use its data */
     uint32_t there;
     struct task_type *type;
 };
 
-/* DRAM that the next tasks may have: what is free, and what holds data of tasks that do not run. */
-static uint32_t stage_room(void)
+/* DRAM for tasks: what is free, and what holds data that tasks have named. */
+static uint32_t room_of(bool running)
 {
     uint64_t room = e->host.free_pages();
     for (unsigned i = 0; i < e->objects.n; i++)
-        if (!(spared[i] & 2))
+        if (running || wanted[i] != RUNNING)
             room += e->objects.object[i].dram;
     return (uint32_t)HY_MIN(room, (uint64_t)UINT32_MAX);
+}
+
+static unsigned uses_of(const struct shadow_task *t, const uint64_t *ids, unsigned n)
+{
+    unsigned uses = 0;
+    for (unsigned i = 0; i < n; i++) {
+        const struct shadow_task *u = shadow_find(&e->shadow, ids[i]);
+        bool same = false;
+        for (unsigned j = 0; u && j < u->needs && !same; j++)
+            for (unsigned k = 0; k < t->needs && !same; k++)
+                same = u->need[j].object == t->need[k].object;
+        uses += same;
+    }
+    return uses;
 }
 
 static unsigned candidates(const uint64_t *ids, unsigned n, struct candidate *ret,
@@ -300,22 +326,30 @@ static unsigned candidates(const uint64_t *ids, unsigned n, struct candidate *re
     for (unsigned i = 0; i < n; i++) {
         const struct shadow_task *t = shadow_find(&e->shadow, ids[i]);
         struct footprint f = footprint(t);
-        unsigned number = types_of(&e->types, t->function, f.pages, t->needs), uses = 0;
+        unsigned number = types_of(&e->types, t->function, f.pages, t->needs);
         if (number == TYPE_NONE || f.all == 0)
             continue;
         struct task_type *type = &e->types.type[number];
-        for (unsigned j = 0; j < t->needs; j++)
-            uses = HY_MAX(uses, (unsigned)e->shadow.uses[t->need[j].object]);
+        unsigned uses = uses_of(t, ids, n);
         type->uses = HY_MAX(type->uses, uses);
         if (type->verdict.off)
             continue;
-        ret[k] = (struct candidate){ids[i], uses, f.dram, type};
+        ret[k] = (struct candidate){ids[i], i, uses, f.dram, type};
         ret_task[k++] = (struct stage_task){.pm_ns = fit_line(&type->fit).pm_ns,
                                             .saving = fit_saving(&type->fit, slowdown),
                                             .pages = f.all,
                                             .type = number};
     }
     return k;
+}
+
+/* As many as run at a time share the DRAM. */
+static void share_among(const struct stage_task *task, unsigned n, uint32_t *ret_pages)
+{
+    uint32_t room = room_of(true);
+    unsigned together = HY_MAX(e->workers, 1u);
+    for (unsigned i = 0; i < n; i += together)
+        stage_share(task + i, HY_MIN(n - i, together), room, ret_pages + i);
 }
 
 /* Stages for the first of the next tasks for whom it is worth it and not too late. */
@@ -327,21 +361,25 @@ static bool plan(void)
     uint32_t pages[STAGE_TASKS];
     unsigned n =
         shadow_next(&e->shadow, ids, HY_MIN(2 * HY_MAX(e->workers, 1u), (unsigned)STAGE_TASKS));
-    spare(ids, n);
+    note_wanted(ids, n);
     n = candidates(ids, n, c, task);
     if (n == 0)
         return false;
     uint64_t free = e->host.free_pages(), may = e->host.may_move();
-    stage_share(task, n, stage_room(), pages);
+    uint32_t room = room_of(false);
+    share_among(task, n, pages);
     for (unsigned i = 0; i < n; i++) {
         uint32_t come = pages[i] > c[i].there ? pages[i] - c[i].there : 0;
         struct stage_cost cost = {.move_ns = e->host.move_ns(), .evicts = free < come};
+        if (c[i].there + come > room)
+            break; /* the data of those that run leave no more */
+        room -= c[i].there + come;
         if (come == 0 || come > may ||
             !stage_pays(&task[i], come, task[i].pages, c[i].uses, &cost) ||
-            stage_ns(come, &cost) > stage_starts_ns(i, e->workers, e->mean_ns))
+            stage_ns(come, &cost) > stage_starts_ns(c[i].number, e->workers, e->mean_ns))
             continue;
         uint64_t began = e->host.now_ns(), before = e->view.staged_pages;
-        (void)stage(c[i].id, come);
+        (void)stage(c[i].id, c[i].number, come);
         uint64_t ns = e->host.now_ns() - began;
         e->view.cost_ns += (int64_t)ns;
         if (e->view.staged_pages == before)

@@ -109,13 +109,10 @@ unsigned shadow_next(struct shadow *s, uint64_t *ret_ids, unsigned k)
         return 0;
     memset(s->wrote, 0, sizeof(s->wrote));
     memset(s->used, 0, sizeof(s->used));
-    memset(s->uses, 0, sizeof(s->uses));
     for (uint64_t id = oldest(s); id <= s->newest; id++) {
         const struct shadow_task *t = &s->task[id % SHADOW_TASKS];
         bool there = t->state == SHADOW_WAITS || t->state == SHADOW_RUNS;
         s->level[id % SHADOW_TASKS] = there ? level_of(s, t) : 0;
-        for (unsigned i = 0; t->state == SHADOW_WAITS && i < t->needs; i++)
-            s->uses[t->need[i].object]++;
     }
     for (unsigned level = 1; level <= SHADOW_LEVELS && n < k; level++)
         for (uint64_t id = oldest(s); id <= s->newest && n < k; id++)

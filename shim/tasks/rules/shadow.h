@@ -32,7 +32,6 @@ struct shadow {                            /* zeros at first */
     uint64_t newest;
     unsigned running, waiting;
     uint8_t level[SHADOW_TASKS], wrote[SHADOW_OBJECTS], used[SHADOW_OBJECTS];
-    uint16_t uses[SHADOW_OBJECTS]; /* by tasks that have not begun, at the last shadow_next */
 };
 
 void shadow_made(struct shadow *s, uint64_t id, unsigned function, const struct shadow_need *need,
