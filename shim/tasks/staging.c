@@ -175,7 +175,12 @@ static void event(void *ctx, const struct task_event *v)
 
 static unsigned drain(void)
 {
-    return tasks_drain(event, NULL);
+    unsigned n = tasks_drain(event, NULL);
+    uint64_t dropped = tasks_dropped();
+    if (dropped != e->view.dropped)
+        shadow_lost(&e->shadow);
+    e->view.dropped = dropped;
+    return n;
 }
 
 /* --- moving ---------------------------------------------------------------------------------- */
@@ -325,6 +330,8 @@ static unsigned candidates(const uint64_t *ids, unsigned n, struct candidate *re
     double slowdown = e->host.slowdown();
     for (unsigned i = 0; i < n; i++) {
         const struct shadow_task *t = shadow_find(&e->shadow, ids[i]);
+        if (!t)
+            continue;
         struct footprint f = footprint(t);
         unsigned number = types_of(&e->types, t->function, f.pages, t->needs);
         if (number == TYPE_NONE || f.all == 0)
@@ -408,7 +415,6 @@ static void show(void)
     struct staging_view *v = &e->view;
     v->types = e->types.n;
     v->types_off = 0;
-    v->dropped = tasks_dropped();
     for (unsigned i = 0; i < e->types.n; i++) {
         const struct task_type *t = &e->types.type[i];
         v->types_off += t->verdict.off;

@@ -79,6 +79,13 @@ bool shadow_ended(struct shadow *s, uint64_t id, struct shadow_task *ret)
     return ret->state == SHADOW_RUNS;
 }
 
+void shadow_lost(struct shadow *s)
+{
+    for (unsigned i = 0; i < SHADOW_TASKS; i++)
+        if (s->task[i].state == SHADOW_RUNS)
+            leave(s, &s->task[i]);
+}
+
 /* One more than the latest of those that it waits for: who reads waits for who writes, who writes
  * waits for all. */
 static uint8_t level_of(struct shadow *s, const struct shadow_task *t)
@@ -111,7 +118,7 @@ unsigned shadow_next(struct shadow *s, uint64_t *ret_ids, unsigned k)
     memset(s->used, 0, sizeof(s->used));
     for (uint64_t id = oldest(s); id <= s->newest; id++) {
         const struct shadow_task *t = &s->task[id % SHADOW_TASKS];
-        bool there = t->state == SHADOW_WAITS || t->state == SHADOW_RUNS;
+        bool there = t->id == id && (t->state == SHADOW_WAITS || t->state == SHADOW_RUNS);
         s->level[id % SHADOW_TASKS] = there ? level_of(s, t) : 0;
     }
     for (unsigned level = 1; level <= SHADOW_LEVELS && n < k; level++)

@@ -39,6 +39,8 @@ void shadow_made(struct shadow *s, uint64_t id, unsigned function, const struct 
 void shadow_began(struct shadow *s, uint64_t id, uint64_t ns);
 /* Copies the task; false: nothing is known of it, or not when it began. */
 bool shadow_ended(struct shadow *s, uint64_t id, struct shadow_task *ret);
+/* Some news were lost: who is believed to run may have ended long ago. */
+void shadow_lost(struct shadow *s);
 struct shadow_task *shadow_find(struct shadow *s, uint64_t id);
 /* The next `k` to start, first things first: ready ones in the order in which they were made, then
  * those that wait for a running one, and so on. Returns how many ids. */

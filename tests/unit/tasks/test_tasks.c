@@ -124,6 +124,22 @@ static void what_was_lost_is_forgotten(void **state)
     assert_int_equal(ids[0], 2);
 }
 
+/* Of tasks 2 to 1500 nothing was told; the place of 1 is also that of 1025. */
+static void gaps_hold_no_tasks(void **state)
+{
+    uint64_t ids[8];
+    (void)state;
+    make(1, 1, true);
+    make(1500, 2, true);
+    shadow_began(&s, 1499, 1);
+    assert_int_equal(shadow_next(&s, ids, 8), 1);
+    assert_int_equal(ids[0], 1500);
+    assert_int_equal(s.running, 1);
+    shadow_lost(&s);
+    assert_int_equal(s.running, 0);
+    assert_non_null(shadow_find(&s, 1500));
+}
+
 /* --- what a type gains ------------------------------------------------------------------- */
 
 static void the_line_is_found(void **state)
@@ -290,6 +306,7 @@ int main(void)
         cmocka_unit_test_setup(a_task_that_ended_is_known_by_what_it_was, fresh),
         cmocka_unit_test_setup(news_may_come_in_any_order, fresh),
         cmocka_unit_test_setup(what_was_lost_is_forgotten, fresh),
+        cmocka_unit_test_setup(gaps_hold_no_tasks, fresh),
         cmocka_unit_test(the_line_is_found),
         cmocka_unit_test(noise_is_no_gain),
         cmocka_unit_test(before_it_is_measured_the_model_speaks),
