@@ -20,8 +20,7 @@ typedef void gomp_task_fn(run_fn *, void *, copy_fn *, long, long, bool, unsigne
 #define FLAG_DEPEND 8u
 #define FLAG_DETACH (1u << 13)
 
-void GOMP_task(run_fn *run, void *data, copy_fn *copy, long bytes, long align, bool deferred,
-               unsigned flags, void **depend, int priority, void *event);
+gomp_task_fn GOMP_task;
 
 /* --- the runtime ------------------------------------------------------------------------ */
 
@@ -34,14 +33,15 @@ static struct own {
     gomp_task_fn *fn; /* last; NULL: free */
 } own[OWN_MOST];
 
-static gomp_task_fn *runtime_of(const void *caller)
+/* The program's; NULL: not known, or there is none. */
+extern HY_HIDDEN gomp_task_fn *hy_gomp_next;
+gomp_task_fn *hy_gomp_next;
+
+static HY_COLD gomp_task_fn *runtime_of(const void *caller)
 {
-    static gomp_task_fn *global;
     static uint32_t owns;
     struct dl_object o = {0};
-    gomp_task_fn *fn = __atomic_load_n(&global, __ATOMIC_ACQUIRE);
-    if (HY_LIKELY(fn != NULL))
-        return fn;
+    gomp_task_fn *fn;
     bool found = dl_find(caller, &o) == 0;
     for (unsigned i = 0; found && i < OWN_MOST; i++) {
         fn = __atomic_load_n(&own[i].fn, __ATOMIC_ACQUIRE);
@@ -49,7 +49,7 @@ static gomp_task_fn *runtime_of(const void *caller)
             return fn;
     }
     if ((fn = (gomp_task_fn *)dl_next("GOMP_task")) != NULL) {
-        __atomic_store_n(&global, fn, __ATOMIC_RELEASE);
+        __atomic_store_n(&hy_gomp_next, fn, __ATOMIC_RELEASE);
         return fn;
     }
     fn = (gomp_task_fn *)dl_next_of("GOMP_task", caller);
@@ -132,11 +132,16 @@ static uint64_t watch(run_fn *run, void **depend)
     return function ? tasks_made(function, need, needs_of(depend, need)) : 0;
 }
 
-HY_EXPORT void GOMP_task(run_fn *run, void *data, copy_fn *copy, long bytes, long align,
-                         bool deferred, unsigned flags, void **depend, int priority, void *event)
+/* All that is not the short way below. */
+#define KEPT_FOR_ASM __attribute__((used, visibility("hidden")))
+KEPT_FOR_ASM gomp_task_fn hy_gomp_task;
+void hy_gomp_task(run_fn *run, void *data, copy_fn *copy, long bytes, long align, bool deferred,
+                  unsigned flags, void **depend, int priority, void *event)
 {
-    gomp_task_fn *next = runtime_of(__builtin_return_address(0));
+    gomp_task_fn *next = __atomic_load_n(&hy_gomp_next, __ATOMIC_ACQUIRE);
     uint64_t id;
+    if (!next)
+        next = runtime_of(__builtin_return_address(0));
     if (HY_UNLIKELY(!next)) {
         run_alone(run, data, copy, bytes, align);
         return;
@@ -152,3 +157,27 @@ HY_EXPORT void GOMP_task(run_fn *run, void *data, copy_fn *copy, long bytes, lon
     next(run_watched, &h, copy_watched, (long)h.offset + bytes, align, deferred, flags, depend,
          priority, event);
 }
+
+/* A task that nobody watches: a test and a jump. Ten arguments would be shuffled by a compiler. */
+#if defined(__x86_64__)
+__asm__(".text\n"
+        ".globl GOMP_task\n"
+        ".type GOMP_task, @function\n"
+        "GOMP_task:\n"
+        ".cfi_startproc\n"
+        "endbr64\n"
+        "cmpl $0, hy_tasks_watched(%rip)\n"
+        "jne hy_gomp_task\n"
+        "mov hy_gomp_next(%rip), %rax\n"
+        "test %rax, %rax\n"
+        "je hy_gomp_task\n"
+        "jmp *%rax\n"
+        ".cfi_endproc\n"
+        ".size GOMP_task, . - GOMP_task\n");
+#else
+HY_EXPORT void GOMP_task(run_fn *run, void *data, copy_fn *copy, long bytes, long align,
+                         bool deferred, unsigned flags, void **depend, int priority, void *event)
+{
+    hy_gomp_task(run, data, copy, bytes, align, deferred, flags, depend, priority, event);
+}
+#endif
