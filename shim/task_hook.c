@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * OpenMP tasks, as GCC's programs ask libgomp for them. While nobody watches (HYBRID_TASKS=off, no
- * second memory) this is a test and a jump. Watched are tasks with dependences that are put
- * off: an undeferred one begins at once, so nothing could be staged for it, and a detached one has
- * libgomp write into its block of arguments. All others pass as they came.
+ * OpenMP tasks, as GCC's programs ask libgomp for them, and clang's libomp. While nobody watches
+ * (HYBRID_TASKS=off, no second memory) this is a test and a jump. Watched are tasks with
+ * dependences that are put off: an undeferred one begins at once, so nothing could be staged for
+ * it, and a detached one has libgomp write into its block of arguments. All others pass as they
+ * came.
  *
  * libgomp copies a task's block of arguments; a watched one's begins with a head of ours. Not
- * hooked: taskloops, which name no data. */
+ * hooked: taskloops, and clang's tasks without dependences, which name no data. */
 #include <string.h>
 
 #include "base/guard.h"
@@ -27,39 +28,45 @@ gomp_task_fn GOMP_task;
 #define OWN_MOST 8u
 
 /* Objects that were opened with a runtime of their own (Python's wheels): which one is theirs. */
-static struct own {
+struct own {
     uintptr_t start, end;
     const void *handle;
-    gomp_task_fn *fn; /* last; NULL: free */
-} own[OWN_MOST];
+    void *fn; /* last; NULL: free */
+};
 
-/* The program's; NULL: not known, or there is none. */
-extern HY_HIDDEN gomp_task_fn *hy_gomp_next;
-gomp_task_fn *hy_gomp_next;
+struct entry {
+    const char *name;
+    void **next; /* the program's; NULL: not known, or there is none */
+    uint32_t owns;
+    struct own own[OWN_MOST];
+};
 
-static HY_COLD gomp_task_fn *runtime_of(const void *caller)
+static HY_COLD void *runtime_of(struct entry *e, const void *caller)
 {
-    static uint32_t owns;
     struct dl_object o = {0};
-    gomp_task_fn *fn;
+    void *fn;
     bool found = dl_find(caller, &o) == 0;
     for (unsigned i = 0; found && i < OWN_MOST; i++) {
-        fn = __atomic_load_n(&own[i].fn, __ATOMIC_ACQUIRE);
-        if (fn && own[i].handle == o.handle && own[i].start == o.start && own[i].end == o.end)
+        const struct own *w = &e->own[i];
+        fn = __atomic_load_n(&w->fn, __ATOMIC_ACQUIRE);
+        if (fn && w->handle == o.handle && w->start == o.start && w->end == o.end)
             return fn;
     }
-    if ((fn = (gomp_task_fn *)dl_next("GOMP_task")) != NULL) {
-        __atomic_store_n(&hy_gomp_next, fn, __ATOMIC_RELEASE);
+    if ((fn = dl_next(e->name)) != NULL) {
+        __atomic_store_n(e->next, fn, __ATOMIC_RELEASE);
         return fn;
     }
-    fn = (gomp_task_fn *)dl_next_of("GOMP_task", caller);
-    uint32_t i = fn && found ? __atomic_fetch_add(&owns, 1, __ATOMIC_RELAXED) : OWN_MOST;
+    fn = dl_next_of(e->name, caller);
+    uint32_t i = fn && found ? __atomic_fetch_add(&e->owns, 1, __ATOMIC_RELAXED) : OWN_MOST;
     if (i < OWN_MOST) {
-        own[i] = (struct own){.start = o.start, .end = o.end, .handle = o.handle};
-        __atomic_store_n(&own[i].fn, fn, __ATOMIC_RELEASE);
+        e->own[i] = (struct own){.start = o.start, .end = o.end, .handle = o.handle};
+        __atomic_store_n(&e->own[i].fn, fn, __ATOMIC_RELEASE);
     }
     return fn;
 }
+
+extern HY_HIDDEN void *hy_gomp_next, *hy_kmpc_next;
+void *hy_gomp_next, *hy_kmpc_next;
 
 /* Without a runtime there is one thread, as the stubs of <omp.h> say. */
 static void run_alone(run_fn *run, void *data, copy_fn *copy, long bytes, long align)
@@ -138,10 +145,11 @@ KEPT_FOR_ASM gomp_task_fn hy_gomp_task;
 void hy_gomp_task(run_fn *run, void *data, copy_fn *copy, long bytes, long align, bool deferred,
                   unsigned flags, void **depend, int priority, void *event)
 {
-    gomp_task_fn *next = __atomic_load_n(&hy_gomp_next, __ATOMIC_ACQUIRE);
+    static struct entry entry = {.name = "GOMP_task", .next = &hy_gomp_next};
+    gomp_task_fn *next = (gomp_task_fn *)__atomic_load_n(&hy_gomp_next, __ATOMIC_ACQUIRE);
     uint64_t id;
     if (!next)
-        next = runtime_of(__builtin_return_address(0));
+        next = (gomp_task_fn *)runtime_of(&entry, __builtin_return_address(0));
     if (HY_UNLIKELY(!next)) {
         run_alone(run, data, copy, bytes, align);
         return;
@@ -158,26 +166,139 @@ void hy_gomp_task(run_fn *run, void *data, copy_fn *copy, long bytes, long align
          priority, event);
 }
 
+/* --- libomp --------------------------------------------------------------------------------- */
+
+/* The beginning of its kmp_task_t, and a dependence; both are what compilers write and read. */
+typedef int kmp_run_fn(int, void *);
+struct kmp_task {
+    void *shareds;
+    kmp_run_fn *run;
+};
+struct kmp_need {
+    uintptr_t address;
+    size_t bytes;
+    uint8_t flags;
+};
+#define KMP_READS 1u
+typedef int kmpc_fn(void *, int, struct kmp_task *, int, const struct kmp_need *, int, void *);
+
+/* What a watched task is to run: there is no room for it in the task. A task that was cancelled
+ * leaves its place taken until its address comes again. */
+#define PLACES 4096u
+#define PROBE  8u
+static struct place {
+    struct kmp_task *task;
+    kmp_run_fn *run;
+    uint64_t id;
+} places[PLACES];
+
+static struct place *place_of(const struct kmp_task *task)
+{
+    unsigned at = (unsigned)(((uintptr_t)task >> 6) * 2654435761u >> 4);
+    for (unsigned i = 0; i < PROBE; i++)
+        if (__atomic_load_n(&places[(at + i) % PLACES].task, __ATOMIC_ACQUIRE) == task)
+            return &places[(at + i) % PLACES];
+    return NULL;
+}
+
+static struct place *take_place(struct kmp_task *task)
+{
+    unsigned at = (unsigned)(((uintptr_t)task >> 6) * 2654435761u >> 4);
+    struct place *p = place_of(task);
+    for (unsigned i = 0; i < PROBE && !p; i++) {
+        struct kmp_task *nobody = NULL;
+        struct place *q = &places[(at + i) % PLACES];
+        if (__atomic_compare_exchange_n(&q->task, &nobody, task, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED))
+            p = q;
+    }
+    return p;
+}
+
+/* An untied task runs in parts, and is put off in between with what it is to run: its own. */
+static int run_kmp(int thread, void *block)
+{
+    struct kmp_task *task = block;
+    struct place *p = place_of(task);
+    struct place was = *p;
+    task->run = was.run;
+    __atomic_store_n(&p->task, NULL, __ATOMIC_RELEASE);
+    tasks_began(was.id);
+    int r = was.run(thread, task);
+    tasks_ended(was.id); /* `task` may be gone */
+    return r;
+}
+
+static void watch_kmp(struct kmp_task *task, int n, const struct kmp_need *kmp)
+{
+    struct task_need need[TASK_NEEDS_MOST];
+    unsigned all = 0, function;
+    for (int i = 0; i < n; i++) {
+        if (all == TASK_NEEDS_MOST)
+            return;
+        if (kmp[i].address != 0)
+            need[all++] =
+                (struct task_need){kmp[i].address, kmp[i].bytes, kmp[i].flags != KMP_READS};
+    }
+    if (hy_guarded() || (function = tasks_function((const void *)(uintptr_t)task->run)) == 0)
+        return;
+    struct place *p = take_place(task);
+    if (!p)
+        return;
+    p->run = task->run;
+    p->id = tasks_made(function, need, all);
+    if (p->id)
+        task->run = run_kmp;
+    else
+        __atomic_store_n(&p->task, NULL, __ATOMIC_RELEASE);
+}
+
+KEPT_FOR_ASM kmpc_fn hy_kmpc_task;
+int hy_kmpc_task(void *loc, int thread, struct kmp_task *task, int n, const struct kmp_need *need,
+                 int more, void *noalias)
+{
+    static struct entry entry = {.name = "__kmpc_omp_task_with_deps", .next = &hy_kmpc_next};
+    kmpc_fn *next = (kmpc_fn *)__atomic_load_n(&hy_kmpc_next, __ATOMIC_ACQUIRE);
+    if (!next)
+        next = (kmpc_fn *)runtime_of(&entry, __builtin_return_address(0));
+    if (!next) /* who made the task, then? */
+        return task->run(thread, task);
+    if (tasks_watched())
+        watch_kmp(task, n, need);
+    return next(loc, thread, task, n, need, more, noalias);
+}
+
+/* --- the exported names ----------------------------------------------------------------------- */
+
 /* A task that nobody watches: a test and a jump. Ten arguments would be shuffled by a compiler. */
 #if defined(__x86_64__)
-__asm__(".text\n"
-        ".globl GOMP_task\n"
-        ".type GOMP_task, @function\n"
-        "GOMP_task:\n"
-        ".cfi_startproc\n"
-        "endbr64\n"
-        "cmpl $0, hy_tasks_watched(%rip)\n"
-        "jne hy_gomp_task\n"
-        "mov hy_gomp_next(%rip), %rax\n"
-        "test %rax, %rax\n"
-        "je hy_gomp_task\n"
-        "jmp *%rax\n"
-        ".cfi_endproc\n"
-        ".size GOMP_task, . - GOMP_task\n");
+#define ENTRY(name, watched, next)                                                                 \
+    __asm__(".text\n"                                                                              \
+            ".globl " name "\n"                                                                    \
+            ".type " name ", @function\n" name ":\n"                                               \
+            ".cfi_startproc\n"                                                                     \
+            "endbr64\n"                                                                            \
+            "cmpl $0, hy_tasks_watched(%rip)\n"                                                    \
+            "jne " watched "\n"                                                                    \
+            "mov " next "(%rip), %rax\n"                                                           \
+            "test %rax, %rax\n"                                                                    \
+            "je " watched "\n"                                                                     \
+            "jmp *%rax\n"                                                                          \
+            ".cfi_endproc\n"                                                                       \
+            ".size " name ", . - " name "\n")
+ENTRY("GOMP_task", "hy_gomp_task", "hy_gomp_next");
+ENTRY("__kmpc_omp_task_with_deps", "hy_kmpc_task", "hy_kmpc_next");
 #else
 HY_EXPORT void GOMP_task(run_fn *run, void *data, copy_fn *copy, long bytes, long align,
                          bool deferred, unsigned flags, void **depend, int priority, void *event)
 {
     hy_gomp_task(run, data, copy, bytes, align, deferred, flags, depend, priority, event);
+}
+
+kmpc_fn __kmpc_omp_task_with_deps;
+HY_EXPORT int __kmpc_omp_task_with_deps(void *loc, int thread, struct kmp_task *task, int n,
+                                        const struct kmp_need *need, int more, void *noalias)
+{
+    return hy_kmpc_task(loc, thread, task, n, need, more, noalias);
 }
 #endif
