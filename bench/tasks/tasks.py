@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The data of the next OpenMP task on DRAM (HYBRID_TASKS=on), on the emulated machine.
 
-    bench/tasks/tasks.py [--build DIR] [--machine NAME ...] [--ratio N ...] [--json FILE]
-                         [--check] [NAME ...]
+    bench/tasks/tasks.py [NAME ...] [--build DIR] [--machine NAME ...] [--ratio N ...]
+                         [--json FILE] [--check]
 
 For each machine, workload and ratio of data to DRAM:
   first touch  no library: what is touched first gets DRAM until it is full (the kernel's way, the

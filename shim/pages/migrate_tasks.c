@@ -12,11 +12,13 @@
 
 /* A filter may come into force at any time; asking is a read of a file. */
 #define FILTER_NS 100000000u
+#define BATCH     32u
 
 static struct carrier *carrier;
 static struct migrate_pass moved; /* for the sake of carry_out's callee */
 static uint64_t asked_ns;
 static bool filtered;
+static double page_ns = PACE_MOVE_NS; /* in whole batches; the pace's is of pages one by one, too */
 
 static uint64_t may_move(void)
 {
@@ -45,12 +47,17 @@ static int where(void *base, unsigned pages, int8_t *ret_tier)
 static bool move(void *base, unsigned pages, enum hy_tier to)
 {
     struct page_move m = {.base = base, .bytes = pages * HY_PAGE, .to = to};
-    return carry_now(carrier, &m, &moved);
+    uint64_t start = clock_now_ns();
+    if (!carry_now(carrier, &m, &moved))
+        return false;
+    if (pages >= BATCH)
+        page_ns += ((double)(clock_now_ns() - start) / pages - page_ns) / 16;
+    return true;
 }
 
 static double move_ns(void)
 {
-    return (double)carrier->pace->move_ns;
+    return page_ns;
 }
 
 static double slowdown(void)

@@ -11,7 +11,7 @@
 #include "sys/os.h"
 
 #define RINGS 64u
-#define SLOTS 1024u /* a power of two */
+#define SLOTS 4096u /* a power of two */
 #define TRIES 4u
 #define PROBE 8u
 

@@ -21,6 +21,8 @@ static unsigned first_from(const struct objects *o, uintptr_t address)
 
 unsigned objects_at(struct objects *o, uintptr_t address, uint64_t told)
 {
+    if (told < HY_PAGE) /* a name for data, as depend(inout : p[0]) */
+        told = 0;
     unsigned at = first_from(o, address);
     if (at < o->n && o->object[o->order[at]].address == address) {
         struct object *x = &o->object[o->order[at]];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * The data that tasks name: addresses of dependences, how far each reaches, where its pages are. A
- * runtime that tells lengths is believed; else an object reaches to the end of its heap block,
+ * runtime that tells a length of a page or more is believed; else an object reaches to the end of its heap block,
  * or to the next address in it that a dependence has named. Only whole pages of large blocks of our
  * heaps count. All by the pages' thread. */
 #ifndef HYBRID_TASKS_OBJECTS_H

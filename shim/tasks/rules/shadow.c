@@ -121,7 +121,7 @@ unsigned shadow_next(struct shadow *s, uint64_t *ret_ids, unsigned k)
         bool there = t->id == id && (t->state == SHADOW_WAITS || t->state == SHADOW_RUNS);
         s->level[id % SHADOW_TASKS] = there ? level_of(s, t) : 0;
     }
-    for (unsigned level = 1; level <= SHADOW_LEVELS && n < k; level++)
+    for (unsigned level = 1; level <= SHADOW_LEVELS && n < HY_MIN(k, s->waiting); level++)
         for (uint64_t id = oldest(s); id <= s->newest && n < k; id++)
             if (s->level[id % SHADOW_TASKS] == level &&
                 s->task[id % SHADOW_TASKS].state == SHADOW_WAITS)
