@@ -2,6 +2,7 @@
 #include "pages/migrate_tasks.h"
 
 #include "classifier.h"
+#include "core/purse.h"
 #include "pages/migrate_books.h"
 #include "pages/migrate_clock.h"
 #include "pages/migrate_ways.h"
@@ -60,6 +61,25 @@ static double move_ns(void)
     return page_ns;
 }
 
+/* Beside the process's purse, whose trials may cost 1 % without tasks: this is what tasks may cost
+ * against a run that ignores them. */
+static struct regret purse;
+
+static double may_lose(void)
+{
+    double run_ns;
+    (void)purse_open(&run_ns);
+    purse_close();
+    return regret_left(&purse, run_ns);
+}
+
+static void lose(double ns)
+{
+    struct regret_trial t = {.running = true};
+    if (ns > 0)
+        regret_end(&purse, &t, ns);
+}
+
 static double slowdown(void)
 {
     struct classify_view v;
@@ -77,6 +97,8 @@ void migrate_tasks_begin(struct carrier *c)
         .where = where,
         .move = move,
         .move_ns = move_ns,
+        .may_lose = may_lose,
+        .lose = lose,
         .slowdown = slowdown,
     };
     if (!hy_config.set.tasks)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * The data that tasks name: addresses of dependences, how far each reaches, where its pages are. A
- * runtime that tells a length of a page or more is believed; else an object reaches to the end of its heap block,
- * or to the next address in it that a dependence has named. Only whole pages of large blocks of our
- * heaps count. All by the pages' thread. */
+ * runtime that tells a length of a page or more is believed; else an object reaches to the end of
+ * its heap block, or to the next address in it that a dependence has named. Only whole pages of
+ * large blocks of our heaps count. All by the pages' thread. */
 #ifndef HYBRID_TASKS_OBJECTS_H
 #define HYBRID_TASKS_OBJECTS_H
 
@@ -16,7 +16,8 @@ struct object {
     uint64_t told; /* length, 0: not told */
     uintptr_t base;
     uint32_t pages, dram; /* whole pages; of them on DRAM when last asked or moved */
-    bool measured, staged;
+    bool measured;
+    uint32_t staged;               /* pages of `dram` that came for a task */
     uint64_t asked_ns, changed_ns; /* where they are; when that changed last */
     uint64_t used;                 /* number of the last task that ended with it */
 };

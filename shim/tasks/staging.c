@@ -15,8 +15,7 @@
 
 #define CHUNK      64u        /* pages between two looks whether the task has begun */
 #define ASK        512u       /* pages asked about in one call */
-#define IDLE_NS    10000000u  /* between two looks while no tasks come; emulated: a tenth */
-#define BUSY_NS    20000u     /* the same while they come, at least */
+#define BUSY_NS    20000u     /* between two looks while tasks come, at least */
 #define MOST_NS    1000000u   /* and at most */
 #define ASK_NS     100000000u /* where an object's pages are is asked so often; emulated: a 20th */
 #define LOOK_SHARE 100u       /* looks without a stage take this part of one core at most */
@@ -60,7 +59,7 @@ static void ask(struct object *x)
         x->changed_ns = now;
     x->dram = there == 0 ? x->pages : dram; /* nothing is there that could be moved */
     x->asked_ns = now;
-    x->staged &= x->dram > 0;
+    x->staged = HY_MIN(x->staged, x->dram);
 }
 
 static struct object *object(unsigned i)
@@ -76,9 +75,8 @@ static struct object *object(unsigned i)
 }
 
 struct footprint {
-    uint32_t pages[SHADOW_NEEDS], all, dram;
+    uint32_t pages[SHADOW_NEEDS], all, dram, staged;
     uint64_t changed_ns;
-    bool staged;
 };
 
 static struct footprint footprint(const struct shadow_task *t)
@@ -90,7 +88,7 @@ static struct footprint footprint(const struct shadow_task *t)
         f.all += x->pages;
         f.dram += HY_MIN(x->dram, x->pages);
         f.changed_ns = HY_MAX(f.changed_ns, x->changed_ns);
-        f.staged |= x->staged && x->pages > 0;
+        f.staged += HY_MIN(x->staged, x->pages);
     }
     return f;
 }
@@ -137,8 +135,9 @@ static void ended(const struct shadow_task *t, uint64_t at_ns)
     if (f.changed_ns > t->began)
         return; /* it ran on both */
     struct fit_line line = fit_line(&type->fit);
-    if (f.staged) {
+    if (f.staged > 0) {
         double saved = line.known ? line.pm_ns - ns : fit_saving(&type->fit, e->host.slowdown());
+        saved *= (double)f.staged / HY_MAX(f.dram, f.staged); /* the rest was there before */
         e->view.hits++;
         e->view.saved_ns += (int64_t)saved;
         verdict_ran(&type->verdict, saved);
@@ -257,7 +256,7 @@ static bool make_room(uint32_t pages, unsigned i)
     e->view.evicted_pages += gone;
     if (gone == 0)
         x->dram = 0; /* as far as can be seen; it will be asked again */
-    x->staged &= x->dram > 0;
+    x->staged = HY_MIN(x->staged, x->dram);
     return gone > 0;
 }
 
@@ -282,7 +281,7 @@ static bool stage(uint64_t id, unsigned number, uint32_t pages)
             uint32_t came = move(x, at, n, HY_DRAM);
             if (came == UINT32_MAX)
                 return false;
-            x->staged = true;
+            x->staged = HY_MIN(x->staged + came, x->dram);
             e->view.staged_pages += came;
             pages -= HY_MIN(came, pages);
         }
@@ -359,6 +358,13 @@ static void share_among(const struct stage_task *task, unsigned n, uint32_t *ret
         stage_share(task + i, HY_MIN(n - i, together), room, ret_pages + i);
 }
 
+/* By what stages have saved so far; if they have not yet, by what trials may lose. */
+static bool covered(double cost_ns)
+{
+    double owed = (double)(e->view.cost_ns - e->view.saved_ns) + cost_ns;
+    return owed <= 0 || owed <= e->host.may_lose();
+}
+
 /* Stages for the first of the next tasks for whom it is worth it and not too late. */
 static bool plan(void)
 {
@@ -383,7 +389,8 @@ static bool plan(void)
         room -= c[i].there + come;
         if (come == 0 || come > may ||
             !stage_pays(&task[i], come, task[i].pages, c[i].uses, &cost) ||
-            stage_ns(come, &cost) > stage_starts_ns(c[i].number, e->workers, e->mean_ns))
+            stage_ns(come, &cost) > stage_starts_ns(c[i].number, e->workers, e->mean_ns) ||
+            !covered(stage_ns(come, &cost)))
             continue;
         uint64_t began = e->host.now_ns(), before = e->view.staged_pages;
         (void)stage(c[i].id, c[i].number, come);
@@ -392,7 +399,7 @@ static bool plan(void)
         if (e->view.staged_pages == before)
             continue;
         e->view.stages++;
-        verdict_staged(&c[i].type->verdict, (double)ns);
+        e->host.lose(verdict_staged(&c[i].type->verdict, (double)ns));
         return true;
     }
     return false;
@@ -470,7 +477,7 @@ uint64_t staging_serve(void)
     uint64_t spent = e->host.spent_ns();
     unsigned n = drain();
     if (n == 0 && e->shadow.running + e->shadow.waiting == 0)
-        return emulator_open() ? IDLE_NS / 10 : IDLE_NS;
+        return UINT64_MAX; /* the next look at pages is soon enough */
     bool staged = e->shadow.waiting > 0 && plan();
     if (e->ended >= e->hope_at)
         drop_hopeless();
@@ -488,7 +495,7 @@ void staging_each(void (*fn)(void *base, size_t bytes))
 {
     for (unsigned i = 0; e && i < e->objects.n; i++) {
         const struct object *x = &e->objects.object[i];
-        if (x->staged && x->pages > 0)
+        if (x->staged > 0 && x->pages > 0)
             fn((void *)x->base, x->pages * HY_PAGE);
     }
 }

@@ -20,6 +20,8 @@ struct staging_host {
     /* At most 512 pages. False: no room there, or it cannot be done. */
     bool (*move)(void *base, unsigned pages, enum hy_tier to);
     double (*move_ns)(void);  /* a page, as measured */
+    double (*may_lose)(void); /* ns of the run, on trials */
+    void (*lose)(double ns);  /* a trial that did not pay has; 0: nothing */
     double (*slowdown)(void); /* of the program on PM by its counts; 0: not known */
 };
 
@@ -48,7 +50,7 @@ int staging_open(const struct staging_host *host);
 /* Tasks are no longer watched; what is known stays. */
 void staging_close(void);
 /* Look at what came, and stage the data of one task at most. Returns after how many ns to call
- * again. */
+ * again, UINT64_MAX: whenever there is something else to do. */
 uint64_t staging_serve(void);
 /* Calls fn for what was staged and is still on DRAM. */
 void staging_each(void (*fn)(void *base, size_t bytes));

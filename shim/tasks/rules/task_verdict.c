@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tasks/rules/task_verdict.h"
 
-void verdict_staged(struct task_verdict *v, double cost_ns)
+double verdict_staged(struct task_verdict *v, double cost_ns)
 {
+    double lost = 0;
     if (v->stages >= VERDICT_STAGES) { /* the last one has had its time */
+        lost = HY_MAX(v->cost_ns - v->saved_ns, 0.0);
         v->bad = v->saved_ns > v->cost_ns ? 0 : v->bad + 1;
         v->off = v->bad >= VERDICT_BAD;
         v->cost_ns = v->saved_ns = 0;
@@ -11,6 +13,7 @@ void verdict_staged(struct task_verdict *v, double cost_ns)
     }
     v->cost_ns += cost_ns;
     v->stages++;
+    return lost;
 }
 
 void verdict_ran(struct task_verdict *v, double saved_ns)

@@ -17,8 +17,9 @@ struct task_verdict {         /* zeros at first */
     bool off;
 };
 
-/* Data of one task were staged. A verdict is due if so many were. */
-void verdict_staged(struct task_verdict *v, double cost_ns);
+/* Data of one task were staged. A verdict is due if so many were: what these have lost, 0: they
+ * have paid, or it is not due. */
+double verdict_staged(struct task_verdict *v, double cost_ns);
 /* A task ran on staged data. */
 void verdict_ran(struct task_verdict *v, double saved_ns);
 /* No stage of this type can pay: it is off, its tasks are tiny or name no data, or the most that

@@ -265,6 +265,12 @@ static void three_bad_verdicts_end_it(void **state)
     }
     assert_int_equal(stages, VERDICT_BAD * VERDICT_STAGES + 1);
     v = (struct task_verdict){0};
+    for (stages = 0; stages < VERDICT_STAGES; stages++) {
+        assert_true(verdict_staged(&v, 100) == 0);
+        verdict_ran(&v, 90);
+    }
+    assert_true(verdict_staged(&v, 100) == 10 * VERDICT_STAGES);
+    v = (struct task_verdict){0};
     for (stages = 0; stages < 1000; stages++) { /* every third group pays: it goes on */
         verdict_staged(&v, 100);
         verdict_ran(&v, stages / VERDICT_STAGES % 3 == 2 ? 200 : 90);
