@@ -53,7 +53,9 @@ static void work(struct wl *w, unsigned id)
             size_t above = (p ? p - 1 : 0) * rows * side, same = p * rows * side;
             size_t below = (p + 1 < PANELS ? p + 1 : p) * rows * side;
             size_t first = p ? p * rows : 1, last = p + 1 < PANELS ? (p + 1) * rows : side - 1;
-#pragma omp task depend(in : from[above], from[same], from[below]) depend(out : to[same])          \
+#pragma omp task depend(in                                                                         \
+                        : from[above], from[same], from[below]) depend(out                         \
+                                                                       : to[same])                 \
     firstprivate(from, to, first, last)
             sweep(from, to, first, last);
         }

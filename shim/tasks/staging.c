@@ -358,7 +358,8 @@ static void share_among(const struct stage_task *task, unsigned n, uint32_t *ret
         stage_share(task + i, HY_MIN(n - i, together), room, ret_pages + i);
 }
 
-/* By what stages have saved so far; if they have not yet, by what trials may lose. */
+/* What is not measured yet is a trial: paid by what stages have saved so far, or by what trials may
+ * lose. */
 static bool covered(double cost_ns)
 {
     double owed = (double)(e->view.cost_ns - e->view.saved_ns) + cost_ns;
@@ -390,7 +391,7 @@ static bool plan(void)
         if (come == 0 || come > may ||
             !stage_pays(&task[i], come, task[i].pages, c[i].uses, &cost) ||
             stage_ns(come, &cost) > stage_starts_ns(c[i].number, e->workers, e->mean_ns) ||
-            !covered(stage_ns(come, &cost)))
+            (!fit_line(&c[i].type->fit).known && !covered(stage_ns(come, &cost))))
             continue;
         uint64_t began = e->host.now_ns(), before = e->view.staged_pages;
         (void)stage(c[i].id, c[i].number, come);

@@ -281,7 +281,7 @@ static void wait_for_threads(void)
             closedir(d);
         usleep(2000);
     }
-    usleep(n ? 50000 : 0); /* and have begun */
+    usleep(n ? 300000 : 0); /* and have begun */
 }
 
 int main(int argc, char **argv)
@@ -320,7 +320,7 @@ int main(int argc, char **argv)
         plugin(argv[2]);
     else
         return 2;
-    usleep(getenv("PL_TASKS_WAIT") ? 100000 : 0); /* what was told has been read */
+    usleep(getenv("PL_TASKS_WAIT") ? 300000 : 0); /* what was told has been read */
     printf("%s %016lx\n", shape, (unsigned long)sum());
     return 0;
 }
