@@ -20,6 +20,7 @@
 #include "pages/migrate_clock.h"
 #include "pages/migrate_judge.h"
 #include "pages/migrate_room.h"
+#include "pages/migrate_tasks.h"
 #include "pages/migrate_ways.h"
 #include "pages/migrate_worth.h"
 #include "pages/rules/coverage.h"
@@ -30,6 +31,7 @@
 #include "sys/emulator.h"
 #include "sys/log.h"
 #include "sys/os.h"
+#include "tasks/staging.h"
 
 #define STACK_BYTES  ((size_t)256 << 10)
 #define EMPTY_ROUNDS 4      /* a list without moves may only not have come by them */
@@ -105,6 +107,7 @@ static bool begin(void)
     m.worth = (struct migrate_worth){0};
     m.room = (struct migrate_room){0};
     books_open(true);
+    migrate_tasks_begin(&m.carrier);
     pthread_mutex_lock(&lock);
     m.view.state = m.state = MIGRATE_WATCHES;
     m.view.way = m.carrier.how.way == MIGRATE_NUMA ? "numa" : "emulated";
@@ -339,6 +342,7 @@ static bool one_pass(void)
     }
     look_beside();
     room_note_free(&m.room);
+    migrate_tasks_hold();
     bool fills = fill_free(&pass);
     sampler_totals(pass.pages, pass.on);
     judge(&pass);
@@ -376,6 +380,7 @@ static void *pages_main(void *unused)
     if (begin())
         while (clock_goes_on() && one_pass())
             ;
+    migrate_tasks_end();
     emulator_let_go();
     bool pause = pause_wanted();
     if (pause)
@@ -473,5 +478,6 @@ void migrate_postfork(bool child)
     m.balance = (struct balance){0};
     judge_init(&m.judge);
     m.beside.view = (struct beside_view){0};
+    staging_child();
     m.view = (struct migrate_view){.state = m.state};
 }

@@ -393,6 +393,27 @@ void heap_place_of(const void *address, struct heap_place *ret)
         ret->cls = (uint8_t)sizeclass_of(g->asked);
 }
 
+bool heap_block_of(const void *address, uintptr_t *ret_base, size_t *ret_bytes)
+{
+    uintptr_t at = (uintptr_t)address;
+    if (at - hy_heap.base >= hy_heap.len)
+        return false;
+    uint32_t i = granule_of(address), first = hy_hg.first[granule_tier(i)];
+    if (i >= pages_committed(granule_tier(i)))
+        return false;
+    while (i > first && __atomic_load_n(&hy_heap.map[i], __ATOMIC_RELAXED) == 0)
+        i--;
+    if (__atomic_load_n(&hy_heap.map[i], __ATOMIC_RELAXED) != HEAP_LARGE)
+        return false;
+    uintptr_t base = (uintptr_t)granule_addr(i);
+    uint64_t size = __atomic_load_n(&hy_hg.g[i].size, __ATOMIC_RELAXED);
+    if (at >= base + size)
+        return false;
+    *ret_base = base;
+    *ret_bytes = size;
+    return true;
+}
+
 void heap_each_sampled(void (*fn)(uint16_t site, unsigned cls, size_t size))
 {
     for (int t = 0; t < HY_TIERS; t++) {

@@ -91,9 +91,11 @@ struct heap_place {
     uint8_t cls; /* size class; SIZECLASS_COUNT for blocks larger than any */
 };
 void heap_place_of(const void *address, struct heap_place *ret);
+/* The block with a run of its own around an address, if any; the same holds. */
+bool heap_block_of(const void *address, uintptr_t *ret_base, size_t *ret_bytes);
 /* Runs are labelled for heap_place_of from now on: two bytes for each 64 KiB. */
 void heap_label_runs(void);
-/* Calls fn for each live block with a run of its own though it is small (sampled blocks). */
+/* Calls fn for each small live block with a run of its own (sampled blocks). */
 void heap_each_sampled(void (*fn)(uint16_t site, unsigned cls, size_t size));
 
 /* --- upkeep --------------------------------------------------------------- */
@@ -110,15 +112,13 @@ void heap_decay(enum hy_tier t, size_t max_bytes);
 void heap_keep_little(bool keep_little);
 void heap_trim(enum hy_tier t); /* all that is free, this thread's cache included */
 void heap_get_stats(enum hy_tier t, struct heap_stats *ret);
-/* Flush this thread's cache; afterwards the thread works uncached. */
-void heap_thread_exit(void *unused);
+void heap_thread_exit(void *unused); /* flush its cache; from then on it works uncached */
 /* Sampling: bytes between samples of a thread, INT64_MAX = off; a thread sees a change within
  * HEAP_LOOK_AGAIN. */
 #define HEAP_LOOK_AGAIN ((int64_t)HY_MIB)
 void heap_set_sample_interval(int64_t bytes);
 int64_t heap_sample_interval(void);
-/* fork: take and release every lock of the heaps; the child forgets the caches
- * of threads that it does not have. */
+/* fork: every lock of the heaps; the child forgets the caches of threads that it has not. */
 void heap_prefork(void);
 void heap_postfork(bool child);
 /* Invariants of both heaps, for tests. */

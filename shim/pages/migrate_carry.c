@@ -77,6 +77,17 @@ bool carry_out(struct carrier *c, const struct page_move *move, struct migrate_p
     return result.count[MIGRATE_FULL] == 0;
 }
 
+bool carry_now(struct carrier *c, const struct page_move *move, struct migrate_pass *pass)
+{
+    struct migrate_result result;
+    uint64_t spent;
+    if (!make(c, move, pass, &result, &spent))
+        return false;
+    pace_moved(c->pace, move->bytes / HY_PAGE - result.count[MIGRATE_ABSENT], spent);
+    pace_elapsed(c->pace, spent, 0);
+    return result.count[MIGRATE_MOVED] > 0;
+}
+
 void carry_begin(struct carrier *c)
 {
     c->moves = 0;

@@ -7,6 +7,7 @@
 #include "classifier.h"
 #include "migrator.h"
 #include "place/policy.h"
+#include "tasks/staging.h"
 #include "threadcap.h"
 #include "threads/pacing.h"
 
@@ -16,6 +17,7 @@ struct observed {
     struct threadcap_view threads;
     struct migrate_view migrate;
     struct pacing_view pacing;
+    struct staging_view tasks;
 };
 
 /* Takes locks of the parts, one after the other: not from malloc. */

@@ -122,6 +122,32 @@ static void json_migration(const struct migrate_view *m, struct textbuf *o)
                 m->beside.undone_pages, m->beside.truces);
 }
 
+static void json_tasks(const struct staging_view *v, struct textbuf *o)
+{
+    char id[BUILD_ID_MAX * 2 + 1];
+
+    textbuf_add(o,
+                "  \"tasks\": {\"watched\": %s, \"ended\": %" PRIu64
+                ", \"dropped_events\": %" PRIu64 ", \"stages\": %" PRIu64 ", \"late\": %" PRIu64
+                ", \"hits\": %" PRIu64 ",\n    \"staged_bytes\": %" PRIu64
+                ", \"evicted_bytes\": %" PRIu64 ", \"saved_ns\": %" PRId64 ", \"cost_ns\": %" PRId64
+                ", \"types_known\": %u, \"types_given_up\": %u, \"types\": [",
+                v->watched ? "true" : "false", v->tasks, v->dropped, v->stages, v->late, v->hits,
+                v->staged_pages * HY_PAGE, v->evicted_pages * HY_PAGE, v->saved_ns, v->cost_ns,
+                v->types, v->types_off);
+    for (unsigned i = 0; i < HY_MIN(v->types, STAGING_TYPES); i++) {
+        const struct staging_type *t = &v->type[i];
+        build_id_format(t->id, BUILD_ID_MAX, id, sizeof(id));
+        textbuf_add(o,
+                    "%s\n      {\"build_id\": \"%s\", \"offset\": %" PRIu64 ", \"bytes\": %" PRIu64
+                    ", \"ran\": %" PRIu64 ", \"mean_ns\": %" PRIu64 ", \"saving_ns\": %" PRId64
+                    ", \"given_up\": %s}",
+                    i ? "," : "", id, t->offset, t->bytes, t->ran, t->mean_ns, t->saving_ns,
+                    t->off ? "true" : "false");
+    }
+    textbuf_add(o, "]},\n");
+}
+
 static void json_warnings(struct textbuf *o)
 {
     const char *text;
@@ -228,6 +254,7 @@ void report_json(const struct report *r, struct textbuf *o)
                 v->dram_shared, v->in_registry ? v->claimed : 0, v->wish, v->asked);
     json_admission(&r->admission, o);
     json_migration(&r->now.migrate, o);
+    json_tasks(&r->now.tasks, o);
     json_record(&r->record, o);
     json_threads(&r->now.threads, &r->search, o);
     json_pacing(&r->now.pacing, o);

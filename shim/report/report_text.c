@@ -181,6 +181,29 @@ static void text_migration(const struct migrate_view *m, struct textbuf *o)
         textbuf_add(o, "  moves rested %" PRIu64 " times as others undid them\n", m->beside.truces);
 }
 
+static void text_tasks(const struct staging_view *v, struct textbuf *o)
+{
+    char staged[16], evicted[16], saved[32], cost[32];
+
+    if (!v->watched && v->tasks == 0)
+        return;
+    textbuf_add(o, "  tasks: %" PRIu64 " with dependences watched, %u types, %u given up\n",
+                v->tasks, v->types, v->types_off);
+    if (v->stages == 0)
+        return;
+    textbuf_add(o,
+                "  tasks' data staged: %s to DRAM for %" PRIu64 " tasks, %s made room; %" PRIu64
+                " were late\n",
+                human(v->staged_pages * HY_PAGE, staged), v->stages,
+                human(v->evicted_pages * HY_PAGE, evicted), v->late);
+    textbuf_add(o,
+                "  tasks that ran on staged data: %" PRIu64
+                "; %s%s of their time saved for %s of moves\n",
+                v->hits, v->saved_ns < 0 ? "-" : "",
+                seconds((double)(v->saved_ns < 0 ? -v->saved_ns : v->saved_ns), saved),
+                seconds((double)v->cost_ns, cost));
+}
+
 void report_text(const struct report *r, struct textbuf *o)
 {
     char b[16], c[16], name[32];
@@ -217,6 +240,7 @@ void report_text(const struct report *r, struct textbuf *o)
     text_gain(&r->now.classify.tally, o);
     text_record(&r->record, o);
     text_migration(&r->now.migrate, o);
+    text_tasks(&r->now.tasks, o);
     text_threads(&r->now.threads, &r->search, o);
     text_pacing(&r->now.pacing, o);
     if (r->now.policy.forced_bytes)

@@ -155,6 +155,12 @@ void trace_sample(struct trace_text *t, uint64_t ns, uint64_t cost_ns, const str
     number(t, "found_pages", o->migrate.beside.found_pages);
     number(t, "undone_pages", o->migrate.beside.undone_pages);
     number(t, "truces", o->migrate.beside.truces);
+    if (o->tasks.tasks > 0) {
+        number(t, "tasks", o->tasks.tasks);
+        number(t, "task_stages", o->tasks.stages);
+        number(t, "task_hits", o->tasks.hits);
+        number(t, "task_staged", o->tasks.staged_pages * HY_PAGE);
+    }
     number(t, "look_ns", o->migrate.look_ns);
     number(t, "move_ns", o->migrate.move_ns);
     number(t, "class_ns", o->classify.cost_ns);

@@ -151,6 +151,41 @@ void *dl_next(const char *name)
     return p ? p : look_up(RTLD_NEXT, name);
 }
 
+/* The object that holds an address, if it is still there; to be closed. */
+static void *open_object_of(const void *address, int flags)
+{
+    struct dl_object o;
+    void *h = NULL;
+    if (dl_find(address, &o) != 0)
+        return NULL;
+    hy_guard_enter();
+    h = dlopen(o.name[0] ? o.name : NULL, RTLD_LAZY | RTLD_NOLOAD | flags);
+    if (h == NULL)
+        take_back_error(NULL, 0);
+    hy_guard_leave();
+    return h;
+}
+
+void *dl_next_of(const char *name, const void *caller)
+{
+    void *fn = dl_next(name);
+    if (fn)
+        return fn;
+    int saved = errno;
+    void *h = open_object_of(caller, 0), *pinned;
+    if (h) {
+        fn = look_up(h, name);
+        /* A handle's scope is its own: ours is in it only if the caller is linked with us. */
+        if (fn && dl_object_base(fn) == dl_object_base((const void *)(uintptr_t)dl_next_of))
+            fn = NULL;
+        if (fn && (pinned = open_object_of(fn, RTLD_NODELETE)) != NULL)
+            (void)dlclose(pinned);
+        (void)dlclose(h);
+    }
+    errno = saved;
+    return fn;
+}
+
 void *dl_global(const char *name)
 {
     return look_up(RTLD_DEFAULT, name);

@@ -13,6 +13,10 @@ void dl_thread_is_ours(void);
 void *dl_next(const char *name);
 /* The constructor is done: from now on there may be threads, and libraries that come and go. */
 void dl_main_begins(void);
+/* The same for a call from `caller`: where no library of the program's global scope behind this one
+ * has it, the definition that the caller's object brings along (opened RTLD_LOCAL, with
+ * libraries of its own). Takes the loader's lock. What it finds stays loaded. */
+void *dl_next_of(const char *name, const void *caller);
 /* First definition among the program's global symbols, or NULL. */
 void *dl_global(const char *name);
 /* Open a library privately; NULL on failure with a reason in err. */

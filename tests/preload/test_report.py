@@ -37,6 +37,7 @@ def made_up(ticks=40, passes=20, name='/bin/<script>alert(1)</script>&"\'app'):
             'class': 'cpu' if i < 9 else 'bandwidth', 'threads': 4, 'running': 3500, 'cap': 2,
             'held': 2, 'cpus': 8, 'up': i << 20, 'down': i << 19, 'refused_pages': 0,
             'regretted_pages': 0, 'found_pages': 70 * i, 'undone_pages': 40 * i, 'truces': i // 4,
+            'tasks': 9 * i, 'task_stages': 5 * i, 'task_hits': 4 * i, 'task_staged': i << 20,
             'look_ns': i * 1000, 'move_ns': i * 2000, 'class_ns': i,
             'trace_ns': i, 'found': 'bandwidth', 'confidence': 900, 'weak': 0, 'write_intensive': 1,
             'slowdown': [3000, 2000, 1500], 'phases': 1, 'predicted_ns': [
@@ -89,7 +90,7 @@ class Hostile(PageCase):
                      'hardware </title>', 'a warning <script>alert(2)</script>', 'Page heat',
                      'Write domain', 'Where the pages were', 'Pages moved', 'Threads',
                      'What it gained', 'Slowdown against all data on DRAM', 'Prediction of writes',
-                     'Lines read', 'all on PM', 'moves rested'):
+                     'Lines read', 'all on PM', 'moves rested', 'ran on such data'):
             self.assertIn(said, c.words, said)
         # 20 s of 40 s by the model: half the time was spared, two thirds of what was possible
         self.assertIn('50 % less than with all data on PM, 66.7 % of what DRAM can bring', c.words)

@@ -229,7 +229,15 @@ def page_charts(run):
              e(text(run.migration, 'way') or 'nothing')))
     if run.last and run.last.found_pages:
         out.append(others_note(run.last))
+    if run.last and run.last.tasks:
+        out.append(tasks_note(run.last))
     return out
+
+
+def tasks_note(t):
+    return ('<p class="note">OpenMP tasks: %s with dependences were watched; for %s of them data came '
+            'to DRAM before they began (%s in all); %s ran on such data.</p>' %
+            (count(t.tasks), count(t.task_stages), size(t.task_staged), count(t.task_hits)))
 
 
 def others_note(t):

@@ -65,7 +65,8 @@ class Tick:
         self.refused = numbers(line, 'refused', 2)
         for name in ('claimed', 'shared', 'wish', 'asked', 'threads', 'running', 'cap', 'held',
                      'cpus', 'up', 'down', 'refused_pages', 'regretted_pages', 'found_pages',
-                     'undone_pages', 'truces', 'look_ns', 'move_ns', 'class_ns', 'trace_ns',
+                     'undone_pages', 'truces', 'tasks', 'task_stages', 'task_hits', 'task_staged',
+                     'look_ns', 'move_ns', 'class_ns', 'trace_ns',
                      'confidence', 'weak', 'write_intensive', 'phases'):
             setattr(self, name, number(line, name))
         self.cls = text(line, 'class') if text(line, 'class') in CLASSES else 'unknown'

@@ -68,6 +68,7 @@ struct hy_settings {
     uint64_t migrate_interval; /* ns */
     uint64_t migrate_rate;     /* bytes a second */
     double migrate_core;       /* percent of one core */
+    int tasks;                 /* 1: the data of OpenMP tasks are staged */
     uint64_t mmap_min;         /* smallest program mmap that is steered */
     enum hy_tristate sites;    /* call-site accounting */
     enum hy_tristate pace;     /* never HY_ON */

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tasks/objects.h"
+
+#include <string.h>
+
+#include "heap/heap.h"
+
+/* Place in the order of the first address that is not below. */
+static unsigned first_from(const struct objects *o, uintptr_t address)
+{
+    unsigned lo = 0, hi = o->n;
+    while (lo < hi) {
+        unsigned mid = (lo + hi) / 2;
+        if (o->object[o->order[mid]].address < address)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+unsigned objects_at(struct objects *o, uintptr_t address, uint64_t told)
+{
+    if (told < HY_PAGE) /* a name for data, as depend(inout : p[0]) */
+        told = 0;
+    unsigned at = first_from(o, address);
+    if (at < o->n && o->object[o->order[at]].address == address) {
+        struct object *x = &o->object[o->order[at]];
+        if (told > x->told) {
+            x->told = told;
+            x->measured = false;
+        }
+        return o->order[at];
+    }
+    if (o->n == OBJECTS_MOST)
+        return OBJECT_NONE;
+    unsigned i = o->n++;
+    memmove(&o->order[at + 1], &o->order[at], (i - at) * sizeof(o->order[0]));
+    o->order[at] = (uint16_t)i;
+    o->object[i] = (struct object){.address = address, .told = told};
+    if (at > 0) /* it may have reached over this one */
+        o->object[o->order[at - 1]].measured = false;
+    return i;
+}
+
+void objects_measure(struct objects *o, unsigned i)
+{
+    struct object *x = &o->object[i];
+    uintptr_t block, end, base = hy_align_up(x->address, HY_PAGE);
+    size_t bytes;
+    uint32_t pages = 0;
+    if (heap_block_of((const void *)x->address, &block, &bytes)) {
+        end = block + bytes;
+        unsigned next = first_from(o, x->address + 1);
+        if (x->told)
+            end = HY_MIN(end, x->address + x->told);
+        else if (next < o->n)
+            end = HY_MIN(end, o->object[o->order[next]].address);
+        end &= ~(uintptr_t)(HY_PAGE - 1);
+        pages = end > base ? (uint32_t)((end - base) / HY_PAGE) : 0;
+    }
+    if (pages != x->pages || base != x->base) {
+        x->pages = pages;
+        x->base = base;
+        x->dram = 0;
+        x->asked_ns = 0;
+    }
+    x->measured = true;
+}

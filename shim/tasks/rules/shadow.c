@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tasks/rules/shadow.h"
+
+#include <string.h>
+
+static void leave(struct shadow *s, struct shadow_task *t)
+{
+    s->running -= t->state == SHADOW_RUNS;
+    s->waiting -= t->state == SHADOW_WAITS;
+    t->state = SHADOW_NONE;
+}
+
+static void set_state(struct shadow *s, struct shadow_task *t, enum shadow_state state)
+{
+    leave(s, t);
+    t->state = (uint8_t)state;
+    s->running += state == SHADOW_RUNS;
+    s->waiting += state == SHADOW_WAITS;
+}
+
+struct shadow_task *shadow_find(struct shadow *s, uint64_t id)
+{
+    struct shadow_task *t = &s->task[id % SHADOW_TASKS];
+    return t->state != SHADOW_NONE && t->id == id ? t : NULL;
+}
+
+/* The place of this task; an older one in it is one whose end was not told. NULL: it is too old. */
+static struct shadow_task *place(struct shadow *s, uint64_t id)
+{
+    struct shadow_task *t = &s->task[id % SHADOW_TASKS];
+    if (t->state != SHADOW_NONE && t->id == id)
+        return t;
+    if (id + SHADOW_TASKS <= s->newest || (t->state != SHADOW_NONE && t->id > id))
+        return NULL;
+    leave(s, t);
+    *t = (struct shadow_task){.id = id};
+    s->newest = HY_MAX(s->newest, id);
+    return t;
+}
+
+void shadow_made(struct shadow *s, uint64_t id, unsigned function, const struct shadow_need *need,
+                 unsigned n)
+{
+    struct shadow_task *t = place(s, id);
+    if (!t || t->told)
+        return;
+    if (t->state == SHADOW_DONE) { /* it has ended already */
+        leave(s, t);
+        return;
+    }
+    t->told = true;
+    t->function = (uint16_t)function;
+    t->needs = (uint8_t)HY_MIN(n, SHADOW_NEEDS);
+    memcpy(t->need, need, t->needs * sizeof(*need));
+    if (t->state == SHADOW_NONE)
+        set_state(s, t, SHADOW_WAITS);
+}
+
+void shadow_began(struct shadow *s, uint64_t id, uint64_t ns)
+{
+    struct shadow_task *t = place(s, id);
+    if (!t || t->state == SHADOW_DONE)
+        return;
+    t->began = ns;
+    set_state(s, t, SHADOW_RUNS);
+}
+
+bool shadow_ended(struct shadow *s, uint64_t id, struct shadow_task *ret)
+{
+    struct shadow_task *t = place(s, id);
+    if (!t)
+        return false;
+    *ret = *t;
+    if (!t->told) {
+        set_state(s, t, SHADOW_DONE);
+        return false;
+    }
+    leave(s, t);
+    return ret->state == SHADOW_RUNS;
+}
+
+void shadow_lost(struct shadow *s)
+{
+    for (unsigned i = 0; i < SHADOW_TASKS; i++)
+        if (s->task[i].state == SHADOW_RUNS)
+            leave(s, &s->task[i]);
+}
+
+/* One more than the latest of those that it waits for: who reads waits for who writes, who writes
+ * waits for all. */
+static uint8_t level_of(struct shadow *s, const struct shadow_task *t)
+{
+    uint8_t level = 1;
+    for (unsigned i = 0; i < t->needs && t->state == SHADOW_WAITS; i++) {
+        unsigned o = t->need[i].object;
+        unsigned before = t->need[i].writes ? HY_MAX(s->wrote[o], s->used[o]) : s->wrote[o];
+        level = (uint8_t)HY_MAX(level, HY_MIN(before + 1, SHADOW_LEVELS));
+    }
+    for (unsigned i = 0; i < t->needs; i++) {
+        uint8_t *last = t->need[i].writes ? s->wrote : s->used;
+        last += t->need[i].object;
+        *last = HY_MAX(*last, level);
+    }
+    return level;
+}
+
+static uint64_t oldest(const struct shadow *s)
+{
+    return s->newest >= SHADOW_TASKS ? s->newest - SHADOW_TASKS + 1 : 1;
+}
+
+unsigned shadow_next(struct shadow *s, uint64_t *ret_ids, unsigned k)
+{
+    unsigned n = 0;
+    if (s->waiting == 0)
+        return 0;
+    memset(s->wrote, 0, sizeof(s->wrote));
+    memset(s->used, 0, sizeof(s->used));
+    for (uint64_t id = oldest(s); id <= s->newest; id++) {
+        const struct shadow_task *t = &s->task[id % SHADOW_TASKS];
+        bool there = t->id == id && (t->state == SHADOW_WAITS || t->state == SHADOW_RUNS);
+        s->level[id % SHADOW_TASKS] = there ? level_of(s, t) : 0;
+    }
+    for (unsigned level = 1; level <= SHADOW_LEVELS && n < HY_MIN(k, s->waiting); level++)
+        for (uint64_t id = oldest(s); id <= s->newest && n < k; id++)
+            if (s->level[id % SHADOW_TASKS] == level &&
+                s->task[id % SHADOW_TASKS].state == SHADOW_WAITS)
+                ret_ids[n++] = id;
+    return n;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * The tasks that were made and have not ended, with what they depend on, as far as it was told;
+ * from it, which ones start next (paper 003, III.A: the queue of ready tasks, which the runtimes do
+ * not show). Events may come in another order than things happened, and some never. Pure. */
+#ifndef HYBRID_TASKS_RULES_SHADOW_H
+#define HYBRID_TASKS_RULES_SHADOW_H
+
+#include "base/types.h"
+
+#define SHADOW_TASKS   1024u /* the youngest */
+#define SHADOW_NEEDS   8u
+#define SHADOW_OBJECTS 4096u
+#define SHADOW_LEVELS  16u
+
+struct shadow_need {
+    uint16_t object; /* below SHADOW_OBJECTS */
+    bool writes;
+};
+
+enum shadow_state { SHADOW_NONE, SHADOW_WAITS, SHADOW_RUNS, SHADOW_DONE };
+
+struct shadow_task {
+    uint64_t id, began; /* ns */
+    uint16_t function;
+    uint8_t state, needs;
+    bool told; /* that it was made */
+    struct shadow_need need[SHADOW_NEEDS];
+};
+
+struct shadow {                            /* zeros at first */
+    struct shadow_task task[SHADOW_TASKS]; /* by id */
+    uint64_t newest;
+    unsigned running, waiting;
+    uint8_t level[SHADOW_TASKS], wrote[SHADOW_OBJECTS], used[SHADOW_OBJECTS];
+};
+
+void shadow_made(struct shadow *s, uint64_t id, unsigned function, const struct shadow_need *need,
+                 unsigned n);
+void shadow_began(struct shadow *s, uint64_t id, uint64_t ns);
+/* Copies the task; false: nothing is known of it, or not when it began. */
+bool shadow_ended(struct shadow *s, uint64_t id, struct shadow_task *ret);
+/* Some news were lost: who is believed to run may have ended long ago. */
+void shadow_lost(struct shadow *s);
+struct shadow_task *shadow_find(struct shadow *s, uint64_t id);
+/* The next `k` to start, first things first: ready ones in the order in which they were made, then
+ * those that wait for a running one, and so on. Returns how many ids. */
+unsigned shadow_next(struct shadow *s, uint64_t *ret_ids, unsigned k);
+
+#endif

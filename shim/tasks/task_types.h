@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Types of tasks: the function, and the sizes of the data that its dependences name (paper 003,
+ * III.B). What is known of each, and whether its data shall be staged at all. All by the pages'
+ * thread. */
+#ifndef HYBRID_TASKS_TASK_TYPES_H
+#define HYBRID_TASKS_TASK_TYPES_H
+
+#include "tasks/rules/shadow.h"
+#include "tasks/rules/task_fit.h"
+#include "tasks/rules/task_verdict.h"
+
+#define TYPES_MOST 64u
+#define TYPE_NONE  TYPES_MOST
+
+struct task_type {
+    uint16_t function;
+    uint8_t needs;
+    uint32_t pages[SHADOW_NEEDS], all_pages;
+    uint64_t ran;  /* instances that ended */
+    unsigned uses; /* of its data by known tasks, at most */
+    struct task_fit fit;
+    struct task_verdict verdict;
+};
+
+struct task_types { /* zeros at first */
+    unsigned n;
+    struct task_type type[TYPES_MOST];
+};
+
+/* Its number, a new one if need be; TYPE_NONE: too many. */
+unsigned types_of(struct task_types *t, unsigned function, const uint32_t *pages, unsigned needs);
+/* Nothing that a look at tasks of this function could tell would be acted on. */
+bool types_hopeless(const struct task_types *t, unsigned function, double slowdown, double move_ns);
+
+#endif

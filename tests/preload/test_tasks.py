@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""OpenMP tasks of every shape, as a program's user sees it: watched or not, they compute what they
+compute without the library, and the report tells of them.
+
+  test_tasks.py --lib LIBHYBRID --tasks PL_TASKS --plugin PL_TASKS_PLUGIN --opener PL_TASKS_OPENER
+"""
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ARGS = None
+SHAPES = ('dependences', 'untied', 'at-once', 'nested', 'loops', 'detached', 'kinds', 'arguments',
+          'forks', 'teams', 'tiny')
+# Moves in the books only, by a thread that looks every few ms. A trace: the thread is there at once.
+STEER = {'HYBRID_PM': 'emulated', 'HYBRID_POLICY': 'first-fit', 'HYBRID_DRAM': '1M',
+         'HYBRID_START': '0', 'HYBRID_REGISTRY': 'none', 'HYBRID_INTERVAL': '5ms',
+         'HYBRID_MIGRATE': 'lazy', 'HYBRID_COUNTERS': 'off', 'HYBRID_THREADS': 'off'}
+PATIENCE_S = 240
+
+
+def clean():
+    return {**{k: v for k, v in os.environ.items() if not k.startswith(('HYBRID_', 'LD_', 'OMP_'))},
+            'OMP_NUM_THREADS': '3', 'OMP_WAIT_POLICY': 'passive'}
+
+
+class TasksTest(unittest.TestCase):
+    def setUp(self):
+        self.work = pathlib.Path(tempfile.mkdtemp(prefix='hybrid-tasks-'))
+        self.addCleanup(shutil.rmtree, self.work)
+
+    def run_program(self, command, **env):
+        done = subprocess.run([str(c) for c in command], env={**clean(), **env}, text=True,
+                              capture_output=True, timeout=PATIENCE_S, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ''), (command, env, done.stdout))
+        return done.stdout
+
+    def preloaded(self, command, tasks, **env):
+        """Its output and its report."""
+        report = self.work / 'report.json'
+        report.unlink(missing_ok=True)
+        out = self.run_program(command, PL_TASKS_WAIT='3', LD_PRELOAD=ARGS.lib, HYBRID_TASKS=tasks,
+                               HYBRID_STATS=str(report), HYBRID_TRACE=str(self.work / 'trace'),
+                               **{**STEER, **env})
+        return out, json.loads(report.read_text(encoding='utf-8'))
+
+    def same(self, command, watched, **env):
+        plain = self.run_program(command)
+        for tasks in ('off', 'on'):
+            with self.subTest(command=command, tasks=tasks):
+                out, report = self.preloaded(command, tasks, **env)
+                self.assertEqual(out, plain)
+                told = report['tasks']['ended'] + report['tasks']['dropped_events']
+                self.assertEqual(told > 0, watched and tasks == 'on', report['tasks'])
+
+    def test_every_shape_computes_the_same(self):
+        for shape in SHAPES:
+            self.same([ARGS.tasks, shape], shape != 'loops')
+
+    def test_tasks_with_dependences_are_seen(self):
+        self.same([ARGS.tasks, 'dependences', 400], True)
+        _, report = self.preloaded([ARGS.tasks, 'dependences', 400], 'on')
+        kind = report['tasks']['types'][0]
+        self.assertGreater(len(kind['build_id'].strip('0')), 8)
+        self.assertGreater(kind['offset'], 0)
+        # Two blocks of 256 KiB; the pages at the borders belong to neither.
+        self.assertTrue(any(496 <= t['bytes'] / 1024 <= 512 for t in report['tasks']['types']),
+                        report['tasks'])
+
+    def test_tiny_tasks_are_soon_left_alone(self):
+        _, report = self.preloaded([ARGS.tasks, 'tiny', 2000000], 'on')
+        self.assertLess(report['tasks']['ended'] + report['tasks']['dropped_events'], 1000000)
+
+    def test_tasks_of_libraries_that_come_and_go(self):
+        self.same([ARGS.tasks, 'plugin', ARGS.plugin], True)
+
+    def test_a_runtime_that_only_a_library_has(self):
+        command = [ARGS.opener, ARGS.plugin]
+        plain = self.run_program(command)
+        for tasks in ('off', 'on'):
+            self.assertEqual(self.preloaded(command, tasks)[0], plain)
+        # Passive, too: the name is ours whatever the state.
+        self.assertEqual(self.run_program(command, LD_PRELOAD=ARGS.lib, HYBRID_PM='none'), plain)
+
+
+if __name__ == '__main__':
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ('lib', 'tasks', 'plugin', 'opener'):
+        parser.add_argument('--' + name, required=True)
+    ARGS, rest = parser.parse_known_args()
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
