@@ -86,8 +86,11 @@ void *supply_take(enum hy_tier t, size_t bytes)
         p = t == HY_DRAM ? take_dram(s, bytes) : take_pm(s, bytes);
     hy_guard_leave();
     if (p) {
-        s->chunk[s->n_chunks] =
-            (struct chunk){.base = p, .bytes = bytes, .file = s->file, .shared = s->backing.dir};
+        s->chunk[s->n_chunks] = (struct chunk){.base = p,
+                                               .bytes = bytes,
+                                               .file = s->file,
+                                               .shared = s->backing.dir,
+                                               .full = s->backing.dir};
         supply_index_chunk(s, s->n_chunks);
         __atomic_store_n(&s->n_chunks, s->n_chunks + 1, __ATOMIC_RELEASE);
     }

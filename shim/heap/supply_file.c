@@ -232,7 +232,7 @@ static bool to_anon(struct tier_supply *s, struct chunk *c, char *at, size_t byt
     if (os_replace_by_anon(at, bytes))
         return false;
     c = split(s, c, at, bytes);
-    c->shared = false;
+    c->shared = c->full = false;
     c->anon = true;
     return true;
 }
@@ -247,7 +247,7 @@ static bool share_again(struct tier_supply *s, struct chunk *c, char *at, size_t
               os_map_fd_fixed(at, bytes, fd, offset_of(s, at, c->view), true) == 0;
     let(fd);
     if (ok)
-        split(s, c, at, bytes)->shared = true;
+        split(s, c, at, bytes)->shared = true; /* and not full */
     return ok;
 }
 
@@ -278,6 +278,7 @@ static int purge_part(struct tier_supply *s, char *at, const char *end, size_t *
         return os_purge(at, *ret_bytes);
     if (!c->shared)
         return purge_private(s, c, at, *ret_bytes);
+    c->full = s->keeps;
     return s->keeps ? -EOPNOTSUPP : os_purge_shared(at, *ret_bytes);
 }
 
@@ -329,7 +330,19 @@ static bool restore_part(struct tier_supply *s, char *at, const char *end, size_
     if (leaves) /* a free run that lay in the private view */
         shed(s, at, bytes, before);
     c = split(s, c, at, bytes);
-    *c = (struct chunk){at, bytes, s->file, view, .shared = true};
+    *c = (struct chunk){at, bytes, s->file, view, .shared = true, .full = true};
+    return true;
+}
+
+/* Nothing of it has been given back yet. */
+static bool is_full(const struct tier_supply *s, const char *base, size_t bytes)
+{
+    size_t part;
+    for (const char *at = base, *end = at + bytes; at < end; at += part) {
+        const struct chunk *c = chunk_at(s, at, end, &part);
+        if (!c || !c->full)
+            return false;
+    }
     return true;
 }
 
@@ -338,6 +351,8 @@ bool supply_file_restore(struct tier_supply *s, char *base, size_t bytes)
     unsigned long signals;
     size_t part = 0;
     bool ok = true;
+    if (is_full(s, base, bytes))
+        return true;
     os_hold_signals(&signals);
     for (char *at = base, *end = at + bytes; ok && at < end; at += part)
         ok = restore_part(s, at, end, &part);
@@ -372,7 +387,7 @@ static void copy_chunk(struct tier_supply *s, struct chunk *c)
                       "copied its pages while threads run",
                       s->backing.dir);
     if (e == 0) {
-        c->shared = false;
+        c->shared = c->full = false;
         c->anon = true;
         c->file = 0;
     }
@@ -408,7 +423,7 @@ static void note_private(struct tier_supply *s, char *at, const char *end, uint3
     for (; at < end; at += part) {
         struct chunk *c = chunk_at(s, at, end, &part);
         c->view = view;
-        c->shared = c->anon = false;
+        c->shared = c->anon = c->full = false;
     }
 }
 

@@ -17,6 +17,7 @@ struct chunk {
      * Shared, or since a fork private; where it is anonymous, the view that it was in. */
     uint32_t file, view;
     bool shared, anon;
+    bool full; /* shared, and all its blocks are reserved */
 };
 
 /* Blocks of our file that nobody here looks at, but a child may. */
