@@ -9,8 +9,9 @@
 #include "base/types.h"
 
 struct supply_backing {
-    uint64_t nodes;  /* prefer these NUMA nodes; 0: the kernel's default */
-    const char *dir; /* pages of an unlinked file in this directory; NULL: anonymous */
+    uint64_t nodes;         /* prefer these NUMA nodes; 0: the kernel's default */
+    const char *dir;        /* pages of an unlinked file in this directory; NULL: anonymous */
+    bool (*confined)(void); /* with dir: no calls but those of memory are made any more */
 };
 
 /* [base, base+bytes) belongs to the tier from now on; `dir` must stay valid. */
@@ -58,11 +59,12 @@ uint64_t supply_resident_bytes(enum hy_tier t);
 /* Bytes of a file tier that fork has made private: their next writes go to DRAM. */
 uint64_t supply_private_bytes(enum hy_tier t);
 
-/* fork. Before it, chunks that are shared file pages become private views of
- * the same file, so that parent and child keep what was there and see none of
- * each other's later writes; what either takes later, or gets back by purge and
- * restore, is of a file of its own. */
+/* fork. Before it, chunks that are shared file pages become private views of the same file, so that
+ * parent and child keep what was there and see none of each other's later writes. What the child
+ * takes later, or gets back by purge and restore, is of a file of its own; the parent keeps the
+ * file, and no block of it that the child may see is touched before the child has ended or exec'd.
+ */
 void supply_prefork(void);
-void supply_postfork(void);
+void supply_postfork(bool child);
 
 #endif

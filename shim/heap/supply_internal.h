@@ -12,9 +12,18 @@
 struct chunk {
     char *base;
     size_t bytes;
-    /* Pages of the tier's file of this number, shared: to be made private before fork.
-     * 0: private or anonymous. */
-    uint32_t file;
+    /* Files. `file` 0: anonymous. Else pages of our file of that number, each address at its own
+     * place in a view of the file that is as long as the range; view `view` follows view - 1.
+     * Shared, or since a fork private; where it is anonymous, the view that it was in. */
+    uint32_t file, view;
+    bool shared, anon;
+    bool full; /* shared, and all its blocks are reserved */
+};
+
+/* Blocks of our file that nobody here looks at, but a child may. */
+struct shed {
+    uint64_t offset;
+    size_t bytes;
 };
 
 /* What memkind has given and the heaps have not taken: [at, end). */
@@ -33,6 +42,12 @@ struct tier_supply {
     uint32_t file;           /* its number: every file that is opened has another */
     bool keeps;              /* blocks cannot be given back before the end */
     struct os_file_id fd_id; /* the program may close our fd and reuse its number */
+    int kin;                 /* tells whether children still see the file; -1: none do */
+    struct os_file_id kin_id;
+    void *kin_page; /* a child's, while it is being made */
+    struct shed *shed;
+    size_t n_shed, cap_shed;
+    uint64_t shed_bytes, file_bytes; /* waiting for the children's end; of all that was taken */
     bool dir_failed;
     struct chunk *chunk; /* all that was taken */
     size_t n_chunks, cap_chunks;
@@ -40,6 +55,15 @@ struct tier_supply {
     size_t indexed;     /* granules of it that can be written to */
 };
 extern struct tier_supply hy_supply[HY_TIERS];
+
+/* Room for `more` chunks. */
+bool supply_grow_chunks(struct tier_supply *s, size_t more);
+
+/* supply_file.c */
+void supply_index_chunk(struct tier_supply *s, size_t i);
+bool supply_file_put(struct tier_supply *s, char *base, size_t bytes); /* fresh memory */
+int supply_file_purge(struct tier_supply *s, char *base, size_t bytes);
+bool supply_file_restore(struct tier_supply *s, char *base, size_t bytes);
 
 /* supply_memkind.c: `bytes` of the stock, and the piece that they came from; NULL: it is short. */
 char *supply_from_stock(struct tier_supply *s, size_t bytes, struct piece **ret_from);

@@ -309,6 +309,7 @@ static void open_tiers(void)
     struct supply_backing pm = {
         .nodes = m->backend == HY_PM_NODE ? m->pm_mask : 0,
         .dir = m->backend == HY_PM_FILE ? hy_config.set.pm.dir : NULL,
+        .confined = runtime_is_sandboxed,
     };
     policy_init(&hy_config.set, m);
     supply_open(HY_PM, range.base + range.bytes[HY_DRAM], range.bytes[HY_PM], &pm);

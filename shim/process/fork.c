@@ -83,7 +83,7 @@ static void fork_ends(bool child)
 {
     if (--forking > 0)
         return;
-    supply_postfork();
+    supply_postfork(child);
     if (child) {
         supply_child();
         if (supply_loaded() && gated != BY_HANDLER)

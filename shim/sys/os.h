@@ -106,6 +106,14 @@ int os_open_shared_file(const char *path, size_t bytes, bool writing, int *ret_f
  * others do with the file, these raise no signal. */
 int os_read_at(int fd, uint64_t offset, void *buf, size_t bytes);
 int os_write_at(int fd, uint64_t offset, const void *buf, size_t bytes);
+/* Does a process that was forked still have what it inherited? A page that only children have, and
+ * their children, tells: exec and exit take it away, nothing else does. os_kin_open makes what is
+ * asked (`ret_fd`, a high number), os_kin_page the page: mapped before a fork, and after it
+ * unmapped in the parent. os_kin_gone: nobody has the page; true once, then close the descriptor.
+ */
+int os_kin_open(int *ret_fd);
+int os_kin_page(int fd, void **ret_page);
+bool os_kin_gone(int fd);
 /* Bytes of an open file as locks (they need not exist): held by the open file, until it is
  * closed everywhere or its processes die, whoever asks. -EAGAIN: somebody else holds one. */
 int os_lock_bytes(int fd, uint64_t offset, uint64_t bytes);

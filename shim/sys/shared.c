@@ -4,8 +4,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 
 #include "sys/raw.h"
+
+#ifndef F_ADD_SEALS
+#define F_ADD_SEALS  1033
+#define F_SEAL_WRITE 0x0008
+#endif
+#ifndef MFD_NOEXEC_SEAL /* Linux 6.3 */
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
 
 int os_read_at(int fd, uint64_t offset, void *buf, size_t bytes)
 {
@@ -65,4 +74,32 @@ int os_byte_is_locked(int fd, uint64_t offset)
     struct flock l;
     int r = lock_call(fd, F_OFD_GETLK, F_WRLCK, offset, 1, &l);
     return r != 0 ? r : l.l_type != F_UNLCK;
+}
+
+int os_kin_open(int *ret_fd)
+{
+    unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+    long fd = raw2(SYS_memfd_create, "libhybrid", flags | MFD_NOEXEC_SEAL);
+    if (fd == -EINVAL)
+        fd = raw2(SYS_memfd_create, "libhybrid", flags);
+    if (fd < 0)
+        return (int)fd;
+    *ret_fd = raw_keep((int)fd);
+    return 0;
+}
+
+/* Never accessed, so it is no memory, not under mlockall either. */
+int os_kin_page(int fd, void **ret_page)
+{
+    long r = raw6(SYS_mmap, NULL, HY_PAGE, PROT_NONE, MAP_SHARED, fd, 0);
+    if (r < 0 && r > -4096)
+        return (int)r;
+    *ret_page = (void *)r;
+    return 0;
+}
+
+/* The kernel refuses this seal as long as any shared mapping could be written to. */
+bool os_kin_gone(int fd)
+{
+    return raw3(SYS_fcntl, fd, F_ADD_SEALS, F_SEAL_WRITE) == 0;
 }

@@ -2,7 +2,8 @@
  * fl_back CASE [FOLDER]: memory on files (HYBRID_PM=file:, HYBRID_POLICY=pm) that is freed goes
  * back to the file system, and what is allocated again is on a file again. Status 0: so it was.
  *   back    freed, given back, allocated again
- *   fork    the same in a process that has forked: its child keeps what it had
+ *   fork    the same in a process that has forked: its child keeps what it had, until it ends
+ *   server  forks again and again, and each child lives while its parent frees and allocates
  *   full    others fill the file system meanwhile (FOLDER is on it): the program goes on in DRAM
  *   pipe    a page stays in a pipe: giving back on a DAX file system would wait for it
  *   daemon  the program closes all descriptors, ours too, goes on allocating, and forks */
@@ -94,30 +95,123 @@ static int back(void)
     return bad || !intact("again", BLOCKS, 101) || full < BLOCKS || empty >= FEW || again < BLOCKS;
 }
 
-static int forked(void)
+/* A child that looks at what it had when the pipe `go` is closed. */
+static pid_t spawn_child(int go[2], int n, int value)
 {
-    int go[2], status = -1;
     char c;
-    int bad = allocate(0, BLOCKS, 1) | pipe(go);
-    long full = file_mib();
+    if (pipe(go))
+        return -1;
     pid_t child = fork();
     if (child == 0) {
         close(go[1]);
-        bad |= !intact("child", BLOCKS, 1);
+        int bad = !intact("child", n, value);
         (void)!read(go[0], &c, 1);
-        bad |= !intact("child, after its parent's changes", BLOCKS, 1);
+        bad |= !intact("child, after its parent's changes", n, value);
+        free_all();
+        bad |= allocate(0, BLOCKS, 151) || !intact("child, its own", BLOCKS, 151);
         fflush(stdout);
         _exit(bad);
     }
+    close(go[0]);
+    return child;
+}
+
+static int end_child(pid_t child, const int go[2])
+{
+    int status = -1;
+    close(go[1]);
+    return waitpid(child, &status, 0) != child || status != 0;
+}
+
+static int forked(void)
+{
+    int go[2];
+    int bad = allocate(0, BLOCKS, 1);
+    long full = file_mib();
+    pid_t child = spawn_child(go, BLOCKS, 1);
     free_all();
-    long empty = wait_until_below(FEW);
+    usleep(200000); /* the control thread gives back */
     bad |= allocate(0, BLOCKS, 101);
     long again = file_mib();
-    close(go[1]);
-    bad |= waitpid(child, &status, 0) != child || status != 0;
-    printf("%ld MiB on files, %ld after the fork, %ld again\n", full, empty, again);
-    return bad || !intact("parent", BLOCKS, 101) || full < BLOCKS || empty >= FEW ||
-           again < BLOCKS - FEW;
+    bad |= end_child(child, go);
+    bad |= !intact("parent", BLOCKS, 101);
+    free_all();
+    bad |= allocate(0, BLOCKS, 51);
+    bad |= end_child(spawn_child(go, BLOCKS, 51), go); /* it is seen that the first has ended */
+    free_all();
+    long empty = wait_until_below(FEW);
+    printf("%ld MiB on files, %ld beside a child, %ld in the end\n", full, again, empty);
+    return bad || full < BLOCKS || again < BLOCKS || again > 2 * BLOCKS + FEW || empty >= FEW;
+}
+
+/* Mappings of this process, and how many unlinked files they are of. */
+static long mappings(int *ret_files)
+{
+    enum { MOST = 100 };
+    unsigned long inode[MOST], now;
+    char line[600];
+    long n = 0;
+    int files = 0;
+    FILE *f = fopen("/proc/self/maps", "r");
+    for (; f && fgets(line, sizeof(line), f); n++) {
+        if (!strstr(line, "(deleted)") || sscanf(line, "%*s %*s %*s %*s %lu", &now) != 1)
+            continue;
+        int known = 0;
+        for (int i = 0; i < files; i++)
+            known |= inode[i] == now;
+        if (!known && files < MOST)
+            inode[files++] = now;
+    }
+    if (f)
+        fclose(f);
+    *ret_files = files;
+    return n;
+}
+
+/* Two thirds of the blocks are replaced beside each child, by blocks of odd sizes. */
+static int server(void)
+{
+    enum { FORKS = 60, SETTLED = 20 };
+    int go[2], bad = 0, max = 0, n_files = 0;
+    long files[2] = {0, 0}, maps[2] = {0, 0}, live = 0;
+    size_t size[BLOCKS * 8] = {0};
+    char *some[BLOCKS * 8] = {0};
+    unsigned x = 7;
+    for (int round = 0; round < FORKS; round++) {
+        bad |= pipe(go);
+        pid_t child = fork();
+        if (child == 0) {
+            char c;
+            close(go[1]);
+            (void)!read(go[0], &c, 1);
+            for (int i = 0; i < max; i++)
+                bad |= size[i] && (some[i][0] != (char)i || some[i][size[i] - 1] != (char)i);
+            _exit(bad);
+        }
+        close(go[0]);
+        for (int k = 0; k < BLOCKS * 5; k++) {
+            x = x * 1103515245 + 12345;
+            int i = (int)((x >> 8) % (BLOCKS * 8));
+            free(some[i]);
+            live -= (long)size[i];
+            size[i] = 50000 + (x >> 12) % 200000;
+            some[i] = malloc(size[i]);
+            memset(some[i], i, size[i]);
+            live += (long)size[i];
+        }
+        max = BLOCKS * 8;
+        bad |= end_child(child, go);
+        int late = round >= SETTLED;
+        files[late] = file_mib() > files[late] ? file_mib() : files[late];
+        long now = mappings(&n_files);
+        maps[late] = now > maps[late] ? now : maps[late];
+    }
+    printf(
+        "live %ld MiB on %d files; most MiB there and mappings: first %ld, %ld, later %ld, %ld\n",
+        live >> 20, n_files, files[0], maps[0], files[1], maps[1]);
+    /* What a child sees and what has come since, and what lies free; none on files of old. */
+    return bad || n_files != 1 || files[1] > 2 * (live >> 20) + FEW + 16 ||
+           maps[1] > maps[0] * 5 / 4 + 60;
 }
 
 static int closed(void)
@@ -192,5 +286,7 @@ int main(int argc, char **argv)
         return piped();
     if (strcmp(which, "fork") == 0)
         return forked();
+    if (strcmp(which, "server") == 0)
+        return server();
     return strcmp(which, "daemon") == 0 ? closed() : 2;
 }

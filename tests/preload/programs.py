@@ -18,7 +18,8 @@ sys.dont_write_bytecode = True
 import harness # noqa: E402  (the path is set just above)
 
 CASES = ['bash', 'coreutils', 'python', 'pymalloc', 'redis', 'memcached', 'sqlite', 'gcc', 'gxx', 'git',
-         'perl', 'node', 'java', 'golang', 'rust', 'openmp', 'hpcc', 'gdb', 'openssl', 'nginx', 'jemalloc']
+         'perl', 'node', 'java', 'golang', 'rust', 'openmp', 'hpcc', 'gdb', 'openssl', 'nginx', 'jemalloc', 'php',
+         'ruby']
 
 
 # All on DRAM is the same with files as without; a disk is for those that fork and have much.
