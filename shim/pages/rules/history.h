@@ -38,7 +38,7 @@ struct heat_map {
 struct page_count {
     uint16_t mean;
     uint8_t score;
-    bool moved; /* by us, to where it is now */
+    bool moved; /* by us, away from where it had come */
 };
 
 struct history {
