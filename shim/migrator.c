@@ -148,7 +148,7 @@ static bool fill_free(struct migrate_pass *pass)
 static bool take_back(struct migrate_pass *pass)
 {
     struct page_move list[LIST];
-    uint64_t before = 0;
+    uint64_t before;
     unsigned n;
     if (!m.worth.counted || !m.priced || !worth_takes_back(&m.worth))
         return false;
@@ -160,7 +160,7 @@ static bool take_back(struct migrate_pass *pass)
                 break;
     } while (pass->up_pages > before && clock_goes_on());
     worth_paid(&m.worth, pass->up_pages, pass->down_pages);
-    worth_took_back(&m.worth);
+    worth_took_back(&m.worth, pass->up_pages);
     return true;
 }
 
@@ -172,12 +172,12 @@ static void move_pages_of_pass(struct migrate_pass *pass)
     uint64_t swaps = pace_swaps(&m.pace, pass->on[HY_DRAM]);
     uint64_t clear = pace_clear(&m.pace, pass->on[HY_DRAM]);
     bool counted = sampler_period() > 0, trial = !judge_waits(&m.judge);
-    uint64_t step = counted ? 2 : UINT64_MAX; /* one pair: others may take what becomes free */
     if (trial)
         carry_begin(&m.carrier);
     if (counted) {
         clear = 0;
-        swaps = m.priced ? worth_swaps(&m.worth) : 0;
+        bool more = share_is_growing_into(&m.room.share, pass->stats.present);
+        swaps = m.priced && !more ? worth_swaps(&m.worth) : 0;
     } else if (!trial && m.pace.caution > 0)
         swaps = clear = 0; /* one trial at a time */
     for (int empty = 0; empty < EMPTY_ROUNDS && open[HY_PM] && clock_goes_on();) {
@@ -185,7 +185,7 @@ static void move_pages_of_pass(struct migrate_pass *pass)
         struct move_limits l = {
             .dram_pages = open[HY_DRAM] ? room_pages(&m.room, on, pass)
                                         : HY_MIN(room_pages(&m.room, on, pass), on[HY_DRAM]),
-            .moves = counted ? HY_MIN(step, pace_owed(&m.pace)) : pace_moves(&m.pace),
+            .moves = counted ? pace_owed(&m.pace) : pace_moves(&m.pace),
             .swaps = swaps - HY_MIN(swaps, pass->down_pages),
             .clear = clear - HY_MIN(clear, pass->down_pages),
             .margin = MOVE_MARGIN,
@@ -195,7 +195,6 @@ static void move_pages_of_pass(struct migrate_pass *pass)
             .hold_reads = m.balance.state != BALANCE_OFF && !counted,
             .shed = counted ? 0 : m.balance.step,
         };
-        step *= counted ? 2 : 1;
         if (on[HY_DRAM] > l.dram_pages) /* what others are owed waits for the rate alone */
             l.moves = HY_MAX(l.moves, HY_MIN(on[HY_DRAM] - l.dram_pages, pace_owed(&m.pace)));
         unsigned n = l.moves ? sampler_moves(&l, VISITS, list, LIST, &regret) : 0;
@@ -207,7 +206,7 @@ static void move_pages_of_pass(struct migrate_pass *pass)
         for (unsigned i = 0; i < n && clock_goes_on(); i++)
             if (open[list[i].to] && !carry_out(&m.carrier, &list[i], pass, false))
                 open[list[i].to] = false;
-        if (!open[HY_DRAM] && n > 0 && (counted || list[n - 1].to == HY_DRAM))
+        if (!open[HY_DRAM] && n > 0 && list[n - 1].to == HY_DRAM)
             break;
     }
     if (counted)

@@ -105,7 +105,7 @@ void worth_paid(struct migrate_worth *v, uint64_t up, uint64_t down)
     v->account.losing_ns = losing; /* a price is no sign that they were wrong */
 }
 
-void worth_took_back(struct migrate_worth *v)
+void worth_took_back(struct migrate_worth *v, uint64_t pairs)
 {
-    v->account.losing_ns = 0;
+    v->account.losing_ns = HY_MAX(v->account.losing_ns - (double)pairs * cost_ns(), 0.0);
 }

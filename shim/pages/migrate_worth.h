@@ -29,7 +29,7 @@ void worth_end(struct migrate_worth *v);
 uint64_t worth_swaps(const struct migrate_worth *v);
 /* Earlier ones are to be taken back now (sampler_takeback); then worth_took_back. */
 bool worth_takes_back(const struct migrate_worth *v);
-void worth_took_back(struct migrate_worth *v);
+void worth_took_back(struct migrate_worth *v, uint64_t pairs);
 /* So many pages were moved, there or back. */
 void worth_paid(struct migrate_worth *v, uint64_t up, uint64_t down);
 

@@ -192,7 +192,7 @@ static void add_told(struct slot *b, uint64_t most)
 }
 
 /* What is not in memory cannot move, and makes no room either. */
-static void note_absent(unsigned at, const struct slot *b)
+static void note_absent(unsigned at, const struct slot *b, struct pass_stats *stats)
 {
     struct page_set in;
     uint32_t first = (uint32_t)((b->base - hy_sampler->range[at].base) / HY_PAGE);
@@ -203,6 +203,7 @@ static void note_absent(unsigned at, const struct slot *b)
         uint32_t from = i;
         while (i < b->pages && !page_set_has(&in, i))
             i++;
+        stats->present += i == from;
         if (i > from)
             history_absent(&hy_sampler->history[at], first + from, i - from,
                            hy_sampler->range[at].home);
@@ -235,7 +236,7 @@ void sampler_end(struct pass_stats *stats)
         history_record(&hy_sampler->history[at],
                        (uint32_t)((b->base - hy_sampler->range[at].base) / BLOCK_BYTES),
                        &b->watched, b->seen, HISTORY_ROUNDS, stats);
-        note_absent(at, b);
+        note_absent(at, b, stats);
     }
     if (hy_sampler) {
         hy_sampler->counted = hy_sampler->slots;
