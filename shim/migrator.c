@@ -147,6 +147,26 @@ static bool fill_free(struct migrate_pass *pass)
     return pass->up_pages > 0;
 }
 
+/* Exchanges that lose more than it costs go back, before others are tried. */
+static bool take_back(struct migrate_pass *pass)
+{
+    struct page_move list[LIST];
+    uint64_t before;
+    unsigned n;
+    if (!m.worth.counted || !m.priced || !worth_takes_back(&m.worth))
+        return false;
+    do { /* as long as that changes something: pages may refuse to go */
+        before = pass->up_pages;
+        n = sampler_takeback(list, LIST, NULL);
+        for (unsigned i = 0; i < n && clock_goes_on(); i++)
+            if (!carry_out(&m.carrier, &list[i], pass, false))
+                break;
+    } while (pass->up_pages > before && clock_goes_on());
+    worth_paid(&m.worth, pass->up_pages, pass->down_pages);
+    worth_took_back(&m.worth, pass->up_pages);
+    return true;
+}
+
 static void move_pages_of_pass(struct migrate_pass *pass)
 {
     struct page_move list[LIST];
@@ -159,7 +179,8 @@ static void move_pages_of_pass(struct migrate_pass *pass)
         carry_begin(&m.carrier);
     if (counted) {
         clear = 0;
-        swaps = m.priced ? worth_swaps(&m.worth) : 0;
+        bool more = share_is_growing_into(&m.room.share, pass->stats.present);
+        swaps = m.priced && !more ? worth_swaps(&m.worth) : 0;
     } else if (!trial && m.pace.caution > 0)
         swaps = clear = 0; /* one trial at a time */
     for (int empty = 0; empty < EMPTY_ROUNDS && open[HY_PM] && clock_goes_on();) {
@@ -347,7 +368,7 @@ static bool one_pass(void)
     sampler_totals(pass.pages, pass.on);
     judge(&pass);
     moving = clock_now_ns();
-    if (!fills) /* what those bring is not mixed with it */
+    if (!fills && !take_back(&pass)) /* what those bring is not mixed with it */
         move_pages_of_pass(&pass);
     slept = clock_now_ns();
     m.judge.regretted = HY_MAX(m.judge.regretted, pass.regretted_pages);

@@ -26,24 +26,26 @@ bool worth_begin(struct migrate_worth *v)
     return true;
 }
 
-/* What an exchange costs the program at most: its transfers, if PM is what it waits for. */
-static double up_cost_ns(void)
+/* What moving a page costs the program: its transfers, if PM is what it waits for, and its lines,
+ * which leave the caches. */
+static double move_ns(enum hy_tier to)
 {
-    double mbs = figures_here()->medium[HY_PM].seq_read_mbs;
-    return mbs > 0 ? HY_PAGE * 1000 / mbs : 1;
+    const struct medium_figures *pm = &figures_here()->medium[HY_PM],
+                                *new = &figures_here()->medium[to];
+    double mbs = to == HY_PM ? pm->seq_write_mbs : pm->seq_read_mbs;
+    double stream = new->stream_ns > 0 ? new->stream_ns : new->read_ns / 10;
+    return HY_PAGE / 64 * stream + (mbs > 0 ? HY_PAGE * 1000 / mbs : 1);
 }
 
 static double cost_ns(void)
 {
-    const struct medium_figures *pm = &figures_here()->medium[HY_PM];
-    double write = pm->seq_write_mbs > 0 ? HY_PAGE * 1000 / pm->seq_write_mbs : 0;
-    return up_cost_ns() + write;
+    return move_ns(HY_DRAM) + move_ns(HY_PM);
 }
 
-/* What one read that was told of stands for. */
-static double told_ns(const struct migrate_worth *v)
+/* A unit of what was told of, in a pass. */
+static double unit_ns(void)
 {
-    return sampler_period() * (v->line.read_ns > 0 ? v->line.read_ns : v->line.write_ns / 16);
+    return (double)sampler_period() / WORTH_UNITS;
 }
 
 static double purse_left(void)
@@ -55,42 +57,55 @@ static double purse_left(void)
     return left;
 }
 
-/* Lost for good. */
-static void purse_charge(double ns)
+/* The purse of regret covers what all exchanges together have lost by now. */
+static void balance(struct migrate_worth *v, double ns)
 {
-    struct regret_trial t = {.running = true};
     double run_ns;
-    regret_end(purse_open(&run_ns), &t, ns);
+    exchange_gained(&v->account, ns);
+    regret_balance(purse_open(&run_ns), &v->trial, -v->account.balance_ns);
     purse_close();
 }
 
 void worth_end(struct migrate_worth *v)
 {
-    struct worth_exchange x = {.read_ns = told_ns(v),
+    double most = HY_MAX(v->rule.read, v->rule.write), n = v->rule.passes;
+    v->most_units = v->passes > 1 ? HY_MAX(most, v->most_units * (1 - 1 / n)) : most;
+    struct worth_exchange x = {.unit_ns = unit_ns(),
                                .cost_ns = cost_ns(),
                                .passes = PAYS_IN * (double)v->passes,
-                               .of_passes = v->rule.passes};
-    v->earned_ns += (double)sampler_gain() / WORTH_UNIT * told_ns(v);
-    if (v->earned_ns < 0) {
-        purse_charge(-v->earned_ns);
-        v->earned_ns = 0;
-    }
+                               .most_units = v->most_units,
+                               .of_passes = v->rule.passes,
+                               .of_pages = WORTH_POOL};
+    balance(v, (double)sampler_gain() * unit_ns());
     worth_below(&x, v->below);
-    x.cost_ns = up_cost_ns();
+    x.cost_ns = move_ns(HY_DRAM);
     v->fill_from = (uint8_t)worth_fill_from(&x);
 }
 
 uint64_t worth_swaps(const struct migrate_worth *v)
 {
-    double left = v->earned_ns + HY_MAX(purse_left(), 0.0);
-    return (uint64_t)(left / cost_ns());
+    /* Of the purse, the way back as well. */
+    double pairs = HY_MAX(v->account.balance_ns, 0.0) / cost_ns() +
+                   HY_MAX(purse_left(), 0.0) / (2 * cost_ns());
+    return (uint64_t)pairs;
+}
+
+bool worth_takes_back(const struct migrate_worth *v)
+{
+    uint64_t pairs = 0;
+    if (v->account.losing_ns > 0)
+        (void)sampler_takeback(NULL, 0, &pairs);
+    return exchange_loses(&v->account, (double)pairs * cost_ns());
 }
 
 void worth_paid(struct migrate_worth *v, uint64_t up, uint64_t down)
 {
-    double cost = (double)up * up_cost_ns() + (double)down * (cost_ns() - up_cost_ns()),
-           own = HY_MIN(cost, v->earned_ns);
-    v->earned_ns -= own;
-    if (cost > own)
-        purse_charge(cost - own);
+    double losing = v->account.losing_ns;
+    balance(v, -((double)up * move_ns(HY_DRAM) + (double)down * move_ns(HY_PM)));
+    v->account.losing_ns = losing; /* a price is no sign that they were wrong */
+}
+
+void worth_took_back(struct migrate_worth *v, uint64_t pairs)
+{
+    v->account.losing_ns = HY_MAX(v->account.losing_ns - (double)pairs * cost_ns(), 0.0);
 }

@@ -5,16 +5,19 @@
 #define HYBRID_PAGES_MIGRATE_WORTH_H
 
 #include "classify/rules/slowdown.h"
-#include "pages/rules/movelist.h"
+#include "core/rules/regret.h"
+#include "pages/rules/takeback.h"
 
 struct migrate_worth {
     bool counted;           /* accesses are */
     uint64_t passes;        /* since counting began, in this phase */
     struct line_worth line; /* by the last window */
     struct worth_rule rule;
+    double most_units; /* an access of the last passes is worth at most */
     uint8_t below[SCORES];
-    uint8_t fill_from; /* the least rank that may come to free DRAM */
-    double earned_ns;  /* by earlier exchanges, as measured, and not spent on new ones */
+    uint8_t fill_from;               /* the least rank that may come to free DRAM */
+    struct exchange_account account; /* of all exchanges so far, by the counts of the moved pages */
+    struct regret_trial trial;       /* the purse's share in it */
 };
 
 /* Before a look. False: accesses are not counted, or nothing is known of the program yet. */
@@ -24,6 +27,10 @@ void worth_end(struct migrate_worth *v);
 /* Exchanges that may be made now, by what was earned and what the purse has left, and between
  * which pages (v->below). */
 uint64_t worth_swaps(const struct migrate_worth *v);
+/* Earlier ones are to be taken back now (sampler_takeback); then worth_took_back. */
+bool worth_takes_back(const struct migrate_worth *v);
+void worth_took_back(struct migrate_worth *v, uint64_t pairs);
+/* So many pages were moved, there or back. */
 void worth_paid(struct migrate_worth *v, uint64_t up, uint64_t down);
 
 #endif

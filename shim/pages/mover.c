@@ -140,16 +140,20 @@ int migrator_where(const struct migrator *m, void *const *page, unsigned n, int8
 
 static int migrate_emulated(char *base, unsigned pages, enum hy_tier to, struct migrate_result *ret)
 {
+    uint8_t tier[MIGRATE_PAGES];
     int64_t moved = emulator_move(base, pages * HY_PAGE, to);
     if (moved == -ENODEV)
         moved = (int64_t)pages;
     if (moved < 0)
         return (int)moved;
     /* Short of some: never used, or no room. Which ones, the machine knows. */
-    for (unsigned i = 0; i < pages; i++) {
-        bool is = moved == (int64_t)pages || emulator_tier_of(base + i * HY_PAGE) == (int)to;
-        settle(ret, i, is ? MIGRATE_MOVED : to == HY_DRAM ? MIGRATE_FULL : MIGRATE_REFUSED);
-    }
+    bool all = moved == (int64_t)pages || emulator_range_tiers(base, pages * HY_PAGE, tier) != 0;
+    for (unsigned i = 0; i < pages; i++)
+        settle(ret, i,
+               all || tier[i] == to         ? MIGRATE_MOVED
+               : tier[i] == EMULATOR_UNUSED ? MIGRATE_ABSENT
+               : to == HY_DRAM              ? MIGRATE_FULL
+                                            : MIGRATE_REFUSED);
     return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "pages/rules/takeback.h"
 #include "pages/sampler_internal.h"
 
 static uint64_t count_blocks(void)
@@ -74,6 +75,14 @@ static void next_round(void)
         (void)hy_sampler->reads->next_round();
 }
 
+/* What was told before the look began: of pages that have moved since it would tell what they were
+ * chosen by. */
+static void told_before(uintptr_t address, bool store)
+{
+    (void)address;
+    (void)store;
+}
+
 unsigned sampler_begin(uint64_t blocks)
 {
     unsigned n = 0;
@@ -88,6 +97,8 @@ unsigned sampler_begin(uint64_t blocks)
             choose(&hy_sampler->slot[i], number[i]);
         hy_sampler->slots = n;
         hy_sampler->counted = 0;
+        if (sampler_counts())
+            (void)hy_sampler->writes->drain(told_before);
     }
     pthread_mutex_unlock(&hy_sampler_lock);
     /* One at a time: add and remove, which the program waits for, come in between. */
@@ -181,7 +192,7 @@ static void add_told(struct slot *b, uint64_t most)
 }
 
 /* What is not in memory cannot move, and makes no room either. */
-static void note_absent(unsigned at, const struct slot *b)
+static void note_absent(unsigned at, const struct slot *b, struct pass_stats *stats)
 {
     struct page_set in;
     uint32_t first = (uint32_t)((b->base - hy_sampler->range[at].base) / HY_PAGE);
@@ -192,6 +203,7 @@ static void note_absent(unsigned at, const struct slot *b)
         uint32_t from = i;
         while (i < b->pages && !page_set_has(&in, i))
             i++;
+        stats->present += i == from;
         if (i > from)
             history_absent(&hy_sampler->history[at], first + from, i - from,
                            hy_sampler->range[at].home);
@@ -224,7 +236,7 @@ void sampler_end(struct pass_stats *stats)
         history_record(&hy_sampler->history[at],
                        (uint32_t)((b->base - hy_sampler->range[at].base) / BLOCK_BYTES),
                        &b->watched, b->seen, HISTORY_ROUNDS, stats);
-        note_absent(at, b);
+        note_absent(at, b, stats);
     }
     if (hy_sampler) {
         hy_sampler->counted = hy_sampler->slots;
@@ -277,6 +289,15 @@ bool sampler_told(const void *base, size_t bytes, uint64_t *sum)
 
 /* --- moves ------------------------------------------------------------------------------- */
 
+static void to_addresses(const struct move *move, unsigned n, struct page_move *list)
+{
+    for (unsigned i = 0; i < n; i++)
+        list[i] = (struct page_move){.base = (void *)(hy_sampler->range[move[i].range].base +
+                                                      (size_t)move[i].first * HY_PAGE),
+                                     .bytes = (size_t)move[i].pages * HY_PAGE,
+                                     .to = move[i].to};
+}
+
 unsigned sampler_moves(const struct move_limits *l, uint64_t visits, struct page_move *list,
                        unsigned cap, uint64_t *ret_regret)
 {
@@ -289,11 +310,22 @@ unsigned sampler_moves(const struct move_limits *l, uint64_t visits, struct page
         n = move_list(hy_sampler->history, hy_sampler->ranges, &plan, &hy_sampler->hand, visits,
                       move, HY_MIN(cap, (unsigned)HY_ARRAY_SIZE(move)), ret_regret);
     }
-    for (unsigned i = 0; i < n; i++)
-        list[i] = (struct page_move){.base = (void *)(hy_sampler->range[move[i].range].base +
-                                                      (size_t)move[i].first * HY_PAGE),
-                                     .bytes = (size_t)move[i].pages * HY_PAGE,
-                                     .to = move[i].to};
+    to_addresses(move, n, list);
+    pthread_mutex_unlock(&hy_sampler_lock);
+    return n;
+}
+
+unsigned sampler_takeback(struct page_move *list, unsigned cap, uint64_t *ret_pairs)
+{
+    struct move move[64];
+    unsigned n = 0;
+    if (ret_pairs)
+        *ret_pairs = 0;
+    pthread_mutex_lock(&hy_sampler_lock);
+    if (hy_sampler)
+        n = takeback_list(hy_sampler->history, hy_sampler->ranges, move,
+                          HY_MIN(cap, (unsigned)HY_ARRAY_SIZE(move)), ret_pairs);
+    to_addresses(move, n, list);
     pthread_mutex_unlock(&hy_sampler_lock);
     return n;
 }

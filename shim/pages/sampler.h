@@ -88,6 +88,8 @@ struct page_move {
 /* What to move now (movelist.h), at most `cap`. */
 unsigned sampler_moves(const struct move_limits *l, uint64_t visits, struct page_move *list,
                        unsigned cap, uint64_t *ret_regret);
+/* Moves that go back (takeback.h). */
+unsigned sampler_takeback(struct page_move *list, unsigned cap, uint64_t *ret_pairs);
 /* Where accesses are counted by page: how they are priced from the next pass on, and what the
  * pages that we have moved were used more in the last one on DRAM than on PM, in units of worth.h.
  */

@@ -54,3 +54,10 @@ void regret_end(struct regret *r, struct regret_trial *t, double lost_ns)
     r->spent_ns += HY_MAX(HY_MAX(lost_ns, t->foreseen_ns), 0.0);
     *t = (struct regret_trial){0};
 }
+
+void regret_balance(struct regret *r, struct regret_trial *t, double lost_ns)
+{
+    t->running = true;
+    t->lost_ns = lost_ns > 0 ? lost_ns : lost_ns <= 0 ? 0 : t->aside_ns;
+    put_aside(r, t, t->lost_ns);
+}

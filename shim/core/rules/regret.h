@@ -51,4 +51,8 @@ bool regret_lost(struct regret *r, struct regret_trial *t, double run_ns, double
 /* Also for one that is not running: nothing happens. `lost_ns` as above, the last word. */
 void regret_end(struct regret *r, struct regret_trial *t, double lost_ns);
 
+/* A trial without an end, whose later wins make up for its own earlier losses (pages that were
+ * exchanged): what it has lost by now, below 0: won. It begins with the first call. */
+void regret_balance(struct regret *r, struct regret_trial *t, double lost_ns);
+
 #endif

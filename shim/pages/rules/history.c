@@ -301,30 +301,41 @@ static void push(struct block_pass *b, uint32_t head, const struct observed *o)
     b->stats->reuse[reuse_class(heat, o->stable)] += pages;
 }
 
+/* Neighbours that are ranked together. */
+static void count_pool(struct history *h, uint32_t first, uint32_t pages,
+                       const struct page_seen *told, const struct worth_rule *rule, int64_t *gain)
+{
+    struct page_count *c = &h->count[first];
+    uint32_t sum = 0, any = 0;
+    for (uint32_t i = 0; i < pages; i++)
+        any |= (uint32_t)(told[i].reads | told[i].writes | c[i].mean | c[i].score);
+    if (!any)
+        return;
+    for (uint32_t i = 0; i < pages; i++) {
+        c[i].mean = worth_mean(rule, c[i].mean, told[i].reads, told[i].writes);
+        sum += c[i].mean;
+        if (!c[i].moved)
+            continue;
+        int64_t units = (int64_t)told[i].reads * rule->read + (int64_t)told[i].writes * rule->write;
+        *gain += tier_of(h->rec[head_of(h, first + i)]) == HY_DRAM ? units : -units;
+    }
+    for (uint32_t i = 0; i < pages; i++) {
+        struct page_count now = c[i];
+        now.score = (uint8_t)worth_score(worth_pooled(rule, now.mean, sum, pages));
+        if (now.score == c[i].score)
+            continue;
+        history_cut(h, first + i);
+        history_cut(h, first + i + 1);
+        change_counts(h, first + i, h->rec[first + i], &now, false);
+    }
+}
+
 void history_count(struct history *h, uint32_t block, const struct page_seen *told,
                    const struct worth_rule *rule, int64_t *gain)
 {
     uint32_t base = block * HISTORY_BLOCK, end = block_end(h, block);
-    for (uint32_t at = base; at < end; at++) {
-        const struct page_seen *t = &told[at - base];
-        struct page_count *c = &h->count[at];
-        if ((t->reads | t->writes | c->mean) == 0)
-            continue;
-        struct page_count now = *c;
-        now.mean = worth_mean(rule, c->mean, t->reads, t->writes);
-        now.score = (uint8_t)worth_score(now.mean);
-        if (c->moved) {
-            int64_t units = (int64_t)t->reads * rule->read + (int64_t)t->writes * rule->write;
-            *gain += tier_of(h->rec[head_of(h, at)]) == HY_DRAM ? units : -units;
-        }
-        if (now.score == c->score) {
-            *c = now;
-            continue;
-        }
-        history_cut(h, at);
-        history_cut(h, at + 1);
-        change_counts(h, at, h->rec[at], &now, false);
-    }
+    for (uint32_t at = base; at < end; at += WORTH_POOL)
+        count_pool(h, at, HY_MIN(WORTH_POOL, end - at), &told[at - base], rule, gain);
 }
 
 /* A group as the pass saw it: pushed as a whole if it is still one, else its halves. */
@@ -427,8 +438,8 @@ static void rest(struct history *h, uint32_t first, uint32_t pages, enum rest_ki
             cool = fills || why == FOUND ? 1u << COOL_SHIFT : COOL_MASK;
         r.state = (uint8_t)((r.state & ~COOL_MASK) | cool);
         for (uint32_t i = 0; h->count && why != REFUSED && why != HELD && i < 1u << order_at(h, at);
-             i++)
-            h->count[at + i].moved = why == MOVED;
+             i++) /* moved twice, it is back */
+            h->count[at + i].moved = why == MOVED && !h->count[at + i].moved;
         if (why == MOVED || why == FOUND || why == PLACED)
             r.state = (uint8_t)((r.state & ~ON_PM) | (to == HY_PM ? ON_PM : 0));
         change(h, at, r);
@@ -475,7 +486,10 @@ void history_forget(struct history *h)
         struct page_record r = h->rec[at];
         r.passes = 0;
         r.state &= (uint8_t) ~(HEAT_MASK | STABLE);
-        static const struct page_count none;
-        change_counts(h, at, r, &none, false);
+        count(h, at, 1u << order_at(h, at), -1);
+        write_head(h, at, order_at(h, at), r);
+        for (uint32_t i = 0; h->count && i < 1u << order_at(h, at); i++)
+            h->count[at + i] = (struct page_count){.moved = h->count[at + i].moved};
+        count(h, at, 1u << order_at(h, at), 1);
     }
 }

@@ -38,7 +38,7 @@ struct heat_map {
 struct page_count {
     uint16_t mean;
     uint8_t score;
-    bool moved; /* by us, to where it is now */
+    bool moved; /* by us, away from where it had come */
 };
 
 struct history {
@@ -88,6 +88,7 @@ struct pass_stats {
     uint64_t right;   /* the prediction made before was what the pass saw */
     uint64_t written; /* pages that a write was seen of */
     uint64_t groups;
+    uint64_t present; /* in memory, as far as the source tells */
 };
 
 void heat_map_init(struct heat_map *m, const struct predictor *p);

@@ -20,3 +20,10 @@ bool share_is_asked(struct share *s, uint64_t asked, uint64_t held)
         s->asked = asked;
     return more;
 }
+
+bool share_is_growing_into(struct share *s, uint64_t pages)
+{
+    bool more = pages > s->most;
+    s->most = HY_MAX(s->most, pages);
+    return more;
+}

@@ -11,6 +11,7 @@ struct share {
     uint64_t bytes; /* the share when free DRAM was last filled, or what it has shrunk to since */
     uint64_t asked; /* of the process, by others, at the last time that counted */
     bool filled;    /* nothing that is free is left to fill */
+    uint64_t most;  /* pages of the process in memory, at any time */
 };
 
 /* The share is `bytes` now. True: others have left DRAM, by ending or because they were asked, so
@@ -19,5 +20,8 @@ struct share {
 bool share_grows(struct share *s, uint64_t bytes);
 /* So much is asked of a process that has `held` on DRAM. True: clearly more than before. */
 bool share_is_asked(struct share *s, uint64_t asked, uint64_t held);
+/* So many pages are in memory. True: more than ever, so others will follow, and DRAM that an
+ * exchange makes free would go to them before the page that it is for comes up. */
+bool share_is_growing_into(struct share *s, uint64_t pages);
 
 #endif

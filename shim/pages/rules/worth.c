@@ -2,23 +2,21 @@
 #include "pages/rules/worth.h"
 
 #define STEPS_PER_OCTAVE 4
-/* Writes count for so many reads at most, and reads for a part of one at least: prices of a
- * moment are not to be believed more. */
-#define MOST_RATIO 16.0
+/* A line is worth so many units at most: what a moment says is not to be believed more, and a mean
+ * has 16 bits. */
+#define MOST_UNITS 1024.0
 /* A difference of so many standard deviations of two counts is no luck: there are thousands of
  * pages, so some are lucky. */
 #define SIGMAS 3.0
 
+static uint32_t units(double ns)
+{
+    return ns > 0 ? (uint32_t)(HY_MIN(ns * WORTH_UNITS, MOST_UNITS) + 0.5) : 0;
+}
+
 struct worth_rule worth_rule(const struct line_worth *w, uint64_t pass)
 {
-    double ratio = 1;
-    if (w->read_ns > 0)
-        ratio = w->write_ns / w->read_ns;
-    else if (w->write_ns > 0)
-        ratio = MOST_RATIO;
-    ratio = HY_MIN(HY_MAX(ratio, 1 / MOST_RATIO), MOST_RATIO);
-    struct worth_rule r = {WORTH_UNIT, WORTH_UNIT, 1};
-    r.write = (uint32_t)(WORTH_UNIT * ratio + 0.5);
+    struct worth_rule r = {units(w->read_ns), units(w->write_ns), 1};
     r.passes = (uint32_t)HY_MIN(HY_MAX(pass, (uint64_t)1), (uint64_t)WORTH_PASSES);
     return r;
 }
@@ -30,6 +28,21 @@ uint16_t worth_mean(const struct worth_rule *r, uint16_t mean, unsigned reads, u
     /* Rounded away from zero: a mean gets to where it belongs. */
     int32_t next = mean + (d >= 0 ? (d + n - 1) / n : -((-d + n - 1) / n));
     return (uint16_t)HY_MIN(HY_MAX(next, 0), UINT16_MAX);
+}
+
+/* Is the difference of two means, each of n, no luck? A sum of accesses that are worth `most` each
+ * has `most` times its own size as variance. */
+static bool differ(double a, double b, double n, double most)
+{
+    double d = (a - b) * n;
+    return d * d > SIGMAS * SIGMAS * most * ((a + b) * n + most);
+}
+
+uint16_t worth_pooled(const struct worth_rule *r, uint16_t mean, uint32_t sum, unsigned pages)
+{
+    uint16_t all = (uint16_t)(sum / HY_MAX(pages, 1u));
+    double most = HY_MAX(HY_MAX(r->read, r->write), 1u);
+    return differ(mean, all, r->passes, most) ? mean : all;
 }
 
 unsigned worth_score(uint16_t mean)
@@ -52,11 +65,9 @@ double worth_least(unsigned score)
 /* May pages of these means change places? */
 static bool pays(const struct worth_exchange *x, double hot, double cold)
 {
-    double told = 1.0 / WORTH_UNIT, n = x->of_passes;
-    double d = (hot - cold) * told;
-    double variance = (hot + cold) * told * n + 1;
-    return d > 0 && d * n * d * n > SIGMAS * SIGMAS * variance &&
-           d * x->read_ns * x->passes >= x->cost_ns;
+    return hot > cold &&
+           differ(hot, cold, (double)x->of_passes * x->of_pages, HY_MAX(x->most_units, 1.0)) &&
+           (hot - cold) * x->unit_ns * x->passes >= x->cost_ns;
 }
 
 void worth_below(const struct worth_exchange *x, uint8_t ret[SCORES])
@@ -66,14 +77,14 @@ void worth_below(const struct worth_exchange *x, uint8_t ret[SCORES])
         /* The top of the colder rank against the bottom of the hotter one. */
         while (c > 0 && !pays(x, worth_least(s), c > 1 ? worth_least(c) : 0))
             c--;
-        ret[s] = (uint8_t)(x->read_ns > 0 ? c : 0);
+        ret[s] = (uint8_t)(x->unit_ns > 0 ? c : 0);
     }
 }
 
 unsigned worth_fill_from(const struct worth_exchange *x)
 {
     unsigned s = 1;
-    while (s < SCORES && !(x->read_ns > 0 && pays(x, worth_least(s), 0)))
+    while (s < SCORES && !(x->unit_ns > 0 && pays(x, worth_least(s), 0)))
         s++;
     return s;
 }

@@ -10,13 +10,14 @@
 #include "classify/rules/slowdown.h"
 #include "pages/rules/predictor.h"
 
-/* Counts of a page as they are kept: a mean over passes, in WORTH_UNIT-ths of a read that was
- * told of; writes by their price. */
-#define WORTH_UNIT   16u
-#define WORTH_PASSES 16u /* the mean is over so many at most */
+/* What a page is worth as it is kept: a mean over passes, in units of 1/WORTH_UNITS ns for each
+ * line that was told of. Each access is taken at the price of its pass: prices change with what the
+ * program waits for at the moment. */
+#define WORTH_UNITS  4u
+#define WORTH_PASSES 64u /* the mean is over so many at most */
 
 struct worth_rule {
-    uint32_t read, write; /* units of one */
+    uint32_t read, write; /* units of one line */
     uint32_t passes;      /* that the mean is over, 1 to WORTH_PASSES */
 };
 
@@ -24,16 +25,23 @@ struct worth_rule {
 struct worth_rule worth_rule(const struct line_worth *w, uint64_t pass);
 /* The mean after one more pass. */
 uint16_t worth_mean(const struct worth_rule *r, uint16_t mean, unsigned reads, unsigned writes);
+/* Neighbours are parts of one array as a rule, so what is told of WORTH_POOL of them (aligned)
+ * tells of each, but for one that differs from them by more than luck. `sum`: of all their means.
+ * What the page's rank is made of. */
+#define WORTH_POOL 8u
+uint16_t worth_pooled(const struct worth_rule *r, uint16_t mean, uint32_t sum, unsigned pages);
 /* Rank of a mean, 0 (never seen) to SCORES - 1: four to each doubling. */
 unsigned worth_score(uint16_t mean);
 /* The least mean of a rank. */
 double worth_least(unsigned score);
 
-/* An exchange: what one told of read is worth in a pass (ns), what an exchange of two pages costs
+/* An exchange: what a unit of a mean is worth in a pass (ns), what an exchange of two pages costs
  * the program, and how many passes it shall pay back in. */
 struct worth_exchange {
-    double read_ns, cost_ns, passes;
-    uint32_t of_passes; /* the means are over so many */
+    double unit_ns, cost_ns, passes;
+    double most_units;  /* of one access, in those passes */
+    uint32_t of_passes; /* the means are over so many, */
+    uint32_t of_pages;  /* of so many pages */
 };
 /* ret[s]: a page of PM of rank s may take the place of one whose rank is below this; 0: of none. */
 void worth_below(const struct worth_exchange *x, uint8_t ret[SCORES]);

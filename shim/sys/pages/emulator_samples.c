@@ -119,6 +119,17 @@ void emulator_samples_close(void)
     close_reader(&pages);
 }
 
+/* A store that misses is two events, a line read and one dirtied, so it is sampled twice as often:
+ * half of its samples are the read. Which ones is drawn, as loops have rhythms. */
+static bool as_store(const struct pmemu_sample *s)
+{
+    static uint64_t random = 1; /* one reader */
+    if (!s->dirtied || s->source == PMEMU_FROM_LLC)
+        return s->dirtied != 0;
+    random = random * 6364136223846793005u + 1442695040888963407u;
+    return random >> 63;
+}
+
 unsigned emulator_samples_drain(void (*fn)(uintptr_t address, bool store))
 {
     struct pmemu_ring *g = __atomic_load_n(&ring, __ATOMIC_ACQUIRE);
@@ -126,7 +137,7 @@ unsigned emulator_samples_drain(void (*fn)(uintptr_t address, bool store))
     unsigned n = 0;
 
     while (g && pages.open && n < g->slots && next_sample(&pages, g, &sample)) {
-        fn((uintptr_t)sample.address, sample.dirtied != 0);
+        fn((uintptr_t)sample.address, as_store(&sample));
         n++;
     }
     return n;

@@ -297,6 +297,24 @@ static void noise_does_not_spend_more(void **state)
     each_run(0.1, 3200, 1.05);
 }
 
+/* Exchanges of pages: what they win later makes up for their own losses, and no more than that. */
+static void own_losses_are_won_back(void **state)
+{
+    struct regret r = {0};
+    struct regret_trial moves = {0};
+    (void)state;
+    regret_balance(&r, &moves, 4);
+    assert_float_equal(regret_left(&r, 1000), 6, 1e-9);
+    regret_balance(&r, &moves, 1);
+    assert_float_equal(regret_left(&r, 1000), 9, 1e-9);
+    regret_balance(&r, &moves, -50); /* no credit */
+    assert_float_equal(regret_left(&r, 1000), 10, 1e-9);
+    regret_balance(&r, &moves, 25);
+    assert_float_equal(regret_left(&r, 1000), -15, 1e-9);
+    regret_balance(&r, &moves, NAN); /* as bad as it was */
+    assert_float_equal(regret_left(&r, 1000), -15, 1e-9);
+}
+
 /* Too short to pay for a trial: none. */
 static void short_runs_try_nothing(void **state)
 {
@@ -343,6 +361,7 @@ int main(void)
         cmocka_unit_test(honest_trials_stay_within_the_share),
         cmocka_unit_test(runs_never_lose_more_than_the_share),
         cmocka_unit_test(noise_does_not_spend_more),
+        cmocka_unit_test(own_losses_are_won_back),
         cmocka_unit_test(short_runs_try_nothing),
         cmocka_unit_test(bad_trials_end_within_a_window),
         cmocka_unit_test(gains_are_found_in_long_runs),

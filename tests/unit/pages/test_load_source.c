@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * The source of reads by load samples on a kernel of the test's own (sys/pages/loads.h): who gets a ring,
- * what is borne, when it gives way, and that nothing stays open. */
+ * The source of reads by load samples on a kernel of the test's own (sys/pages/loads.h): who gets a
+ * ring, what is borne, when it gives way, and that nothing stays open. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>

@@ -192,13 +192,13 @@ static void what_cannot_be_is_said(void **state)
 #define EXPORT __attribute__((visibility("default")))
 
 static int tier[PAGES];
-static unsigned dram_room;
+static unsigned dram_room, unused = PAGES;
 
 EXPORT int64_t pmemu_move(const void *base, size_t bytes, int to)
 {
     int64_t moved = 0;
     for (unsigned i = number(base); i < number(base) + bytes / HY_PAGE; i++) {
-        if (to == 0 && dram_room == 0)
+        if (i == unused || (to == 0 && dram_room == 0))
             continue;
         dram_room -= to == 0;
         tier[i] = to;
@@ -207,9 +207,11 @@ EXPORT int64_t pmemu_move(const void *base, size_t bytes, int to)
     return moved;
 }
 
-EXPORT int pmemu_tier_of(const void *at)
+EXPORT int pmemu_range_tiers(const void *base, size_t bytes, uint8_t *ret)
 {
-    return tier[number(at)];
+    for (unsigned i = 0; i < bytes / HY_PAGE; i++)
+        ret[i] = number(base) + i == unused ? 0xff : (uint8_t)tier[number(base) + i];
+    return 0;
 }
 
 EXPORT int pmemu_ignore_code(const void *start, const void *end)
@@ -265,6 +267,11 @@ static void the_emulated_machine_moves(void **state)
     assert_int_equal(r.count[MIGRATE_FULL], PAGES - 20);
     for (unsigned i = 0; i < PAGES; i++)
         assert_int_equal(r.page[i] == MIGRATE_MOVED, tier[i] == 0);
+    /* One that the program has not used yet neither moves nor makes room. */
+    unused = 3;
+    assert_int_equal(migrate(&emulated, BASE, PAGES * HY_PAGE, HY_PM, &r), 0);
+    assert_int_equal(r.page[3], MIGRATE_ABSENT);
+    assert_int_equal(r.count[MIGRATE_MOVED], PAGES - 1);
 }
 
 int main(void)

@@ -323,6 +323,19 @@ static void what_others_leave_is_filled(void **state)
     assert_in_range(times, 20, 60);
 }
 
+/* An exchange while the program still touches new pages would make room for those. */
+static void exchanges_wait_until_memory_has_come(void **state)
+{
+    struct share s = {0};
+    (void)state;
+    assert_true(share_is_growing_into(&s, 100));
+    assert_true(share_is_growing_into(&s, 101));
+    assert_false(share_is_growing_into(&s, 101));
+    assert_false(share_is_growing_into(&s, 60)); /* temporaries have gone */
+    assert_false(share_is_growing_into(&s, 101));
+    assert_true(share_is_growing_into(&s, 102));
+}
+
 static void others_ask_for_more(void **state)
 {
     struct share s = {0};
@@ -355,6 +368,7 @@ int main(void)
         cmocka_unit_test(sheds_until_use_drops),
         cmocka_unit_test(balance_needs_proof),
         cmocka_unit_test(what_others_leave_is_filled),
+        cmocka_unit_test(exchanges_wait_until_memory_has_come),
         cmocka_unit_test(others_ask_for_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

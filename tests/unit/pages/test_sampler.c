@@ -352,8 +352,10 @@ static void run_emulated(void)
     for (unsigned i = 0; i < 200; i++) {
         struct pmemu_sample *at = &ring->slot[ring->head % SLOTS];
         unsigned page = 10 + i % 20;
-        *at = (struct pmemu_sample){
-            .address = PAGE_OF(page) * HY_PAGE + i * 8, .store = page >= 20, .dirtied = page >= 20};
+        *at = (struct pmemu_sample){.address = PAGE_OF(page) * HY_PAGE + i * 8,
+                                    .store = page >= 20,
+                                    .source = page >= 20 ? PMEMU_FROM_LLC : PMEMU_FROM_PM,
+                                    .dirtied = page >= 20};
         at->ready = ++ring->head;
     }
 }
@@ -367,7 +369,9 @@ static void the_emulated_machines_samples(void **state)
     assert_string_equal(sampler_source_name(true), "emulated-samples");
     assert_string_equal(sampler_source_name(false), "emulated-samples");
     assert_int_equal(sampler_add(BASE, 2 * MIB, HY_PM, false), 0);
+    struct worth_rule rule = {4, 40, 1};
     for (int i = 0; i < 8; i++) {
+        sampler_price(&rule);
         sampler_begin(UINT64_MAX);
         for (unsigned r = 0; r < HISTORY_ROUNDS; r++) {
             run_emulated();
@@ -381,6 +385,24 @@ static void the_emulated_machines_samples(void **state)
     assert_int_equal(totals[HY_PM][BAND_H_HOT], 10);
     assert_int_equal(totals[HY_PM][BAND_HOT_RD], 10);
     assert_int_equal(totals[HY_PM][BAND_REST], 492);
+    /* A page that has moved is judged by what it is used for from then on, not by what it was
+     * chosen for. */
+    sampler_moved((void *)(PAGE_OF(12) * HY_PAGE), HY_PAGE, HY_DRAM, true);
+    run_emulated();
+    sampler_begin(UINT64_MAX);
+    sampler_end(&stats);
+    assert_int_equal(sampler_gain(), 0);
+    sampler_begin(UINT64_MAX);
+    run_emulated();
+    sampler_round(0);
+    sampler_end(&stats);
+    assert_int_equal(sampler_gain(), 10 * 4);
+    sampler_moved((void *)(PAGE_OF(12) * HY_PAGE), HY_PAGE, HY_PM, true);
+    sampler_begin(UINT64_MAX);
+    run_emulated();
+    sampler_round(0);
+    sampler_end(&stats);
+    assert_int_equal(sampler_gain(), 0);      /* it is back where it was */
     sampler_close();
     assert_null(ring);
 }

@@ -13,6 +13,7 @@
 #include "pages/rules/worth.h"
 
 static const struct line_worth alike = {10, 10};
+#define EACH (10 * WORTH_UNITS) /* of them, in units */
 
 static void ranks_are_quarters_of_a_doubling(void **state)
 {
@@ -37,7 +38,7 @@ static void a_mean_gets_where_it_belongs(void **state)
         assert_int_equal(r.passes, pass < WORTH_PASSES ? pass : WORTH_PASSES);
         mean = worth_mean(&r, mean, 5, 2);
     }
-    assert_int_equal(mean, 7 * WORTH_UNIT);
+    assert_int_equal(mean, 7 * EACH);
     for (uint64_t pass = 200; pass <= 400; pass++) {
         struct worth_rule r = worth_rule(&alike, pass);
         mean = worth_mean(&r, mean, 0, 0);
@@ -47,40 +48,82 @@ static void a_mean_gets_where_it_belongs(void **state)
 
 static void writes_count_by_their_price(void **state)
 {
-    struct line_worth dear = {5, 50}, free_reads = {0, 50}, none = {0, 0};
+    struct line_worth dear = {5, 50}, free_reads = {0, 50}, none = {0, 0}, absurd = {5, 1e9};
     (void)state;
-    assert_int_equal(worth_rule(&dear, 1).write, 10 * WORTH_UNIT);
-    assert_int_equal(worth_rule(&free_reads, 1).write, 16 * WORTH_UNIT); /* believed no more */
-    assert_int_equal(worth_rule(&none, 1).write, WORTH_UNIT);
+    assert_int_equal(worth_rule(&dear, 1).read, 5 * WORTH_UNITS);
+    assert_int_equal(worth_rule(&dear, 1).write, 50 * WORTH_UNITS);
+    assert_int_equal(worth_rule(&free_reads, 1).read, 0);
+    assert_int_equal(worth_rule(&none, 1).write, 0);
+    assert_int_equal(worth_rule(&absurd, 1).write, 1024); /* believed no more */
+}
+
+/* A pass in which reads are dear counts for as much more than one in which they are cheap. */
+static void each_pass_has_its_own_price(void **state)
+{
+    struct line_worth dear = {20, 0}, cheap = {4, 0};
+    struct worth_rule a = worth_rule(&dear, 1), b = worth_rule(&cheap, 2);
+    (void)state;
+    assert_int_equal(worth_mean(&b, worth_mean(&a, 0, 10, 0), 10, 0), 120 * WORTH_UNITS);
+}
+
+static void neighbours_are_ranked_together(void **state)
+{
+    struct worth_rule one = worth_rule(&alike, 1), many = worth_rule(&alike, WORTH_PASSES);
+    (void)state;
+    /* Twelve and four lines in one pass are luck, in many they are not. */
+    assert_int_equal(worth_pooled(&one, 12 * EACH, 8 * 8 * EACH, 8), 8 * EACH);
+    assert_int_equal(worth_pooled(&one, 4 * EACH, 8 * 8 * EACH, 8), 8 * EACH);
+    assert_int_equal(worth_pooled(&many, 12 * EACH, 8 * 8 * EACH, 8), 12 * EACH);
+    assert_int_equal(worth_pooled(&many, 4 * EACH, 8 * 8 * EACH, 8), 4 * EACH);
+    assert_int_equal(worth_pooled(&one, 0, 0, 8), 0);
 }
 
 static void luck_moves_nothing(void **state)
 {
     /* Costs nothing and has all time: what is left is luck. One access in a pass against none. */
-    struct worth_exchange x = {.read_ns = 1, .cost_ns = 0, .passes = 1e9, .of_passes = 1};
+    struct worth_exchange x = {.unit_ns = 1,
+                               .cost_ns = 0,
+                               .passes = 1e9,
+                               .most_units = EACH,
+                               .of_passes = 1,
+                               .of_pages = 1};
     uint8_t below[SCORES];
     (void)state;
     worth_below(&x, below);
-    assert_int_equal(below[worth_score(1 * WORTH_UNIT)], 0);
-    assert_true(below[worth_score(30 * WORTH_UNIT)] > 0); /* against none at all it is sure */
-    assert_true(below[worth_score(30 * WORTH_UNIT)] < worth_score(20 * WORTH_UNIT));
-    x.of_passes = WORTH_PASSES; /* the same means, seen sixteen times as often */
+    assert_int_equal(below[worth_score(1 * EACH)], 0);
+    assert_true(below[worth_score(30 * EACH)] > 0); /* against none at all it is sure */
+    assert_true(below[worth_score(30 * EACH)] < worth_score(20 * EACH));
+    x.of_passes = 16; /* the same means, seen sixteen times as often */
     worth_below(&x, below);
-    assert_true(below[worth_score(30 * WORTH_UNIT)] >= worth_score(20 * WORTH_UNIT));
+    assert_true(below[worth_score(30 * EACH)] >= worth_score(20 * EACH));
+    x.of_passes = 2; /* or of eight pages, twice */
+    x.of_pages = 8;
+    worth_below(&x, below);
+    assert_true(below[worth_score(30 * EACH)] >= worth_score(20 * EACH));
+    /* As much worth in fewer accesses, each of which counts for more, is less sure. */
+    x.most_units = 16 * EACH;
+    worth_below(&x, below);
+    assert_true(below[worth_score(30 * EACH)] < worth_score(20 * EACH));
+    x.most_units = EACH;
     for (unsigned s = 1; s < SCORES; s++)
         assert_true(below[s] <= s); /* equals never change places */
 }
 
 static void what_does_not_pay_stays(void **state)
 {
-    struct worth_exchange x = {.read_ns = 100, .cost_ns = 3000, .passes = 4, .of_passes = 16};
+    struct worth_exchange x = {.unit_ns = 100.0 / EACH,
+                               .cost_ns = 3000,
+                               .passes = 4,
+                               .most_units = EACH,
+                               .of_passes = 16,
+                               .of_pages = 1};
     uint8_t below[SCORES];
     (void)state;
     worth_below(&x, below);
-    assert_int_equal(below[worth_score(7 * WORTH_UNIT)], 0); /* 2800 ns at most */
-    assert_true(below[worth_score(16 * WORTH_UNIT)] > 0);    /* 6400 */
-    assert_in_range(worth_fill_from(&x), worth_score(7 * WORTH_UNIT), worth_score(9 * WORTH_UNIT));
-    x.read_ns = 0; /* PM costs nothing more here */
+    assert_int_equal(below[worth_score(7 * EACH)], 0); /* 2800 ns at most */
+    assert_true(below[worth_score(16 * EACH)] > 0);    /* 6400 */
+    assert_in_range(worth_fill_from(&x), worth_score(7 * EACH), worth_score(9 * EACH));
+    x.unit_ns = 0;
     worth_below(&x, below);
     for (unsigned s = 0; s < SCORES; s++)
         assert_int_equal(below[s], 0);
@@ -116,7 +159,12 @@ static void pages_change_places_by_worth(void **state)
         }
     }
     assert_int_equal(gain, 0); /* nothing was moved yet */
-    struct worth_exchange x = {.read_ns = 100, .cost_ns = 3000, .passes = 4, .of_passes = 8};
+    struct worth_exchange x = {.unit_ns = 100.0 / EACH,
+                               .cost_ns = 3000,
+                               .passes = 4,
+                               .most_units = EACH,
+                               .of_passes = 8,
+                               .of_pages = WORTH_POOL};
     worth_below(&x, below);
     struct move_limits l = {
         .dram_pages = 512, .moves = 1000, .swaps = 500, .below = below, .fill_from = SCORES};
@@ -135,7 +183,7 @@ static void pages_change_places_by_worth(void **state)
     memset(told, 0, sizeof(told));
     told[0].reads = 40;
     history_count(&h, 1, told, &r, &gain);
-    assert_int_equal(gain, 40 * WORTH_UNIT);
+    assert_int_equal(gain, 40 * EACH);
     history_drop(&h);
 }
 
@@ -145,6 +193,8 @@ int main(void)
         cmocka_unit_test(ranks_are_quarters_of_a_doubling),
         cmocka_unit_test(a_mean_gets_where_it_belongs),
         cmocka_unit_test(writes_count_by_their_price),
+        cmocka_unit_test(each_pass_has_its_own_price),
+        cmocka_unit_test(neighbours_are_ranked_together),
         cmocka_unit_test(luck_moves_nothing),
         cmocka_unit_test(what_does_not_pay_stays),
         cmocka_unit_test(pages_change_places_by_worth),
