@@ -130,12 +130,10 @@ static void *next_at_start(const char *name)
     static struct symbols s HY_AT_START;
     if (main_has_begun || !__libc_single_threaded)
         return NULL;
-    if (!after) {
-        struct dl_find_object o;
-        if (_dl_find_object((void *)(uintptr_t)next_at_start, &o) != 0)
-            return NULL;
-        after = o.dlfo_link_map;
-    }
+    for (const struct link_map *m = after ? NULL : _r_debug.r_map; m && !after; m = m->l_next)
+        after = m->l_ld == _DYNAMIC ? m : NULL; /* this library */
+    if (!after)
+        return NULL;
     uint32_t h = gnu_hash(name);
     for (const struct link_map *m = after->l_next; m; m = m->l_next) {
         const ElfW(Sym) *sym = find_symbols(m, &s) ? find_symbol(&s, name, h) : NULL;

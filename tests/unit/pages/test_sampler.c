@@ -402,7 +402,7 @@ static void the_emulated_machines_samples(void **state)
     run_emulated();
     sampler_round(0);
     sampler_end(&stats);
-    assert_int_equal(sampler_gain(), 0);      /* it is back where it was */
+    assert_int_equal(sampler_gain(), 0); /* it is back where it was */
     sampler_close();
     assert_null(ring);
 }
