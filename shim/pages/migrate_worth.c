@@ -58,10 +58,9 @@ static double purse_left(void)
 }
 
 /* The purse of regret covers what all exchanges together have lost by now. */
-static void balance(struct migrate_worth *v, double ns)
+static void balance(struct migrate_worth *v)
 {
     double run_ns;
-    exchange_gained(&v->account, ns);
     regret_balance(purse_open(&run_ns), &v->trial, -v->account.balance_ns);
     purse_close();
 }
@@ -76,7 +75,8 @@ void worth_end(struct migrate_worth *v)
                                .most_units = v->most_units,
                                .of_passes = v->rule.passes,
                                .of_pages = WORTH_POOL};
-    balance(v, (double)sampler_gain() * unit_ns());
+    exchange_gained(&v->account, (double)sampler_gain() * unit_ns());
+    balance(v);
     worth_below(&x, v->below);
     x.cost_ns = move_ns(HY_DRAM);
     v->fill_from = (uint8_t)worth_fill_from(&x);
@@ -85,7 +85,7 @@ void worth_end(struct migrate_worth *v)
 uint64_t worth_swaps(const struct migrate_worth *v)
 {
     /* Of the purse, the way back as well. */
-    double pairs = HY_MAX(v->account.balance_ns, 0.0) / cost_ns() +
+    double pairs = exchange_may_spend(&v->account, PAYS_IN * (double)v->passes) / cost_ns() +
                    HY_MAX(purse_left(), 0.0) / (2 * cost_ns());
     return (uint64_t)pairs;
 }
@@ -100,9 +100,8 @@ bool worth_takes_back(const struct migrate_worth *v)
 
 void worth_paid(struct migrate_worth *v, uint64_t up, uint64_t down)
 {
-    double losing = v->account.losing_ns;
-    balance(v, -((double)up * move_ns(HY_DRAM) + (double)down * move_ns(HY_PM)));
-    v->account.losing_ns = losing; /* a price is no sign that they were wrong */
+    exchange_paid(&v->account, (double)up * move_ns(HY_DRAM) + (double)down * move_ns(HY_PM));
+    balance(v);
 }
 
 void worth_took_back(struct migrate_worth *v, uint64_t pairs)

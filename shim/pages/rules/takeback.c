@@ -3,10 +3,26 @@
 
 #include <string.h>
 
+#define OF_LATE  0.25 /* weight of a pass */
+#define BORROWED 0.5
+
 void exchange_gained(struct exchange_account *a, double gain_ns)
 {
     a->balance_ns += gain_ns;
+    a->gained_ns += gain_ns;
     a->losing_ns = HY_MAX(a->losing_ns - gain_ns, 0.0);
+    a->income_ns += (gain_ns - a->income_ns) * OF_LATE;
+}
+
+void exchange_paid(struct exchange_account *a, double cost_ns)
+{
+    a->balance_ns -= cost_ns;
+}
+
+double exchange_may_spend(const struct exchange_account *a, double passes)
+{
+    double borrowed = HY_MIN(a->income_ns * passes, a->gained_ns * BORROWED);
+    return HY_MAX(a->balance_ns + HY_MAX(borrowed, 0.0), 0.0);
 }
 
 bool exchange_loses(const struct exchange_account *a, double back_ns)

@@ -12,10 +12,17 @@
 struct exchange_account {
     double balance_ns; /* what all exchanges have brought less what they cost; below 0: a loss */
     double losing_ns;  /* lost since they last gained, or were taken back */
+    double income_ns;  /* gained by a pass, of late; below 0: lost */
+    double gained_ns;  /* by all passes; below 0: lost */
 };
 
 /* What the moved pages' counts of one pass tell; below 0: they were better off before. */
 void exchange_gained(struct exchange_account *a, double gain_ns);
+/* What moving pages has cost: a price, and no sign that they were wrong. */
+void exchange_paid(struct exchange_account *a, double cost_ns);
+/* What more exchanges may cost: the balance, and what those that were made bring in `passes` to
+ * come, if they go on as of late. Never more is borrowed than half of what they have gained. */
+double exchange_may_spend(const struct exchange_account *a, double passes);
 /* Is more lost than going back costs? Then who turns back never pays more than twice what somebody
  * would who knew it beforehand. */
 bool exchange_loses(const struct exchange_account *a, double back_ns);

@@ -47,6 +47,30 @@ static void swap(struct history *h, uint32_t a, uint32_t b)
     history_moved(h, b, 1, history_group(h, b).tier == HY_PM ? HY_DRAM : HY_PM);
 }
 
+/* Whoever pays for exchanges as long as he may, and then gains no more, has lost no more than what
+ * he began with and half of what he gained. */
+static void income_is_borrowed_on_and_losses_are_bounded(void **state)
+{
+    (void)state;
+    for (unsigned stop = 1; stop < 200; stop++) {
+        struct exchange_account a = {.balance_ns = -50};
+        double gained = 0, paid = 50;
+        for (unsigned pass = 1; pass <= stop + 40; pass++) {
+            double gain = pass <= stop ? 0.1 * paid : 0, may;
+            exchange_gained(&a, gain);
+            gained += gain;
+            may = exchange_may_spend(&a, 0.5 * pass);
+            exchange_paid(&a, may);
+            paid += may;
+        }
+        assert_true(a.losing_ns == 0); /* a price is no sign of being wrong */
+        assert_true(a.balance_ns >= -50 - 0.5 * gained - 1e-6 * paid);
+        assert_true(stop < 50 || paid > 1000); /* what gains grows */
+    }
+    struct exchange_account loses = {.income_ns = -10, .gained_ns = 20, .balance_ns = 5};
+    assert_true(exchange_may_spend(&loses, 100) == 5);
+}
+
 static void losses_are_borne_as_long_as_going_back_costs_more(void **state)
 {
     struct exchange_account a = {0};
@@ -134,6 +158,7 @@ static void long_lists_come_in_parts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(income_is_borrowed_on_and_losses_are_bounded),
         cmocka_unit_test(losses_are_borne_as_long_as_going_back_costs_more),
         cmocka_unit_test(only_pairs_that_are_wrong_go_back),
         cmocka_unit_test(long_lists_come_in_parts),
