@@ -468,9 +468,11 @@ void supply_prefork(void)
         if (!s->backing.dir)
             continue;
         bool have_fd = fd_is_ours(s), alone = have_fd && is_alone(s, s->fd);
-        bool told = have_fd && !s->backing.confined() && announce_child(s, alone);
+        bool told = have_fd && !s->keeps && !s->backing.confined() && announce_child(s, alone);
         make_private(s, have_fd, alone);
-        if (have_fd && !told) /* it could not be known when its blocks are free */
+        /* It could not be known when its blocks are free, or they would not go back (DAX): they go
+         * with the file. */
+        if (have_fd && !told)
             drop_file(s);
     }
 }
