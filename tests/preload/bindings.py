@@ -3,6 +3,7 @@
 """What the loader looks up for the library. Every process pays for that at its start, so it must
 be little; and it must not happen inside malloc, in a thread of the program (shim/sys/bound.c)."""
 import os
+import re
 import subprocess
 import sys
 
@@ -19,13 +20,15 @@ def bindings(lib, argv):
     env.pop("LD_BIND_NOW", None)
     run = subprocess.run(argv, env=env, stderr=subprocess.PIPE, check=True, timeout=120)
     phase, found = "start", []
+    # The loader writes a line in two parts, so two threads' lines may come as one.
+    name = re.compile(re.escape(f"binding file {lib} ") + "[^`]*`([^']*)'")
     for line in run.stderr.decode("utf-8", "replace").splitlines():
         if "transferring control:" in line:
             phase = "program"
         elif "calling fini" in line:
             phase = "end"
-        elif f"binding file {lib} " in line:
-            found.append((phase, line.split("`")[1].split("'")[0]))
+        else:
+            found += [(phase, symbol) for symbol in name.findall(line)]
     return found
 
 
