@@ -32,6 +32,12 @@ static inline size_t hy_align_up(size_t n, size_t a)
     return (n + a - 1) & ~(a - 1);
 }
 
+/* In thousandths, as ratios are told and reported; 0 for what is no number, or negative. */
+static inline uint32_t hy_milli(double v)
+{
+    return v > 0 ? (uint32_t)(HY_MIN(v, 1e6) * 1000 + 0.5) : 0;
+}
+
 /* The two memories of the machine (DESIGN 3). */
 enum hy_tier { HY_DRAM = 0, HY_PM = 1, HY_TIERS = 2 };
 

@@ -13,11 +13,6 @@ void observe(struct observed *ret)
     staging_get(&ret->tasks);
 }
 
-static uint32_t milli(double v)
-{
-    return v > 0 && v < 1e6 ? (uint32_t)(v * 1000 + 0.5) : 0;
-}
-
 void observe_tell(void)
 {
     static struct observed o; /* the control thread's */
@@ -27,9 +22,9 @@ void observe_tell(void)
     bool sure = !c->weak && c->cls == o.policy.cls; /* not of a class that somebody named */
     struct registry_told told = {
         .cap = o.threads.cap,
-        .confidence = sure ? milli(c->confidence) : 0,
-        .slowdown = c->weak ? 0 : milli(c->slowdown),
-        .placed_slowdown = milli(o.classify.tally.last_placed),
+        .confidence = sure ? hy_milli(c->confidence) : 0,
+        .slowdown = c->weak ? 0 : hy_milli(c->slowdown),
+        .placed_slowdown = hy_milli(o.classify.tally.last_placed),
         .promoted_bytes = o.migrate.up_bytes,
         .demoted_bytes = o.migrate.down_bytes,
         .written_bytes = o.migrate.last.written_pages * HY_PAGE,

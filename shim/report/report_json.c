@@ -196,21 +196,17 @@ static void json_threads(const struct threadcap_view *t, const struct threadsear
     textbuf_add(o, "]},\n");
 }
 
-static uint64_t milli(double v)
-{
-    return v > 0 && v < 1e9 ? (uint64_t)(v * 1000 + 0.5) : 0;
-}
-
 static void json_pacing(const struct pacing_view *p, struct textbuf *o)
 {
     textbuf_add(o,
-                "  \"pacing\": {\"ebw_dram_milli\": %" PRIu64 ", \"ebw_pm_milli\": %" PRIu64
-                ", \"pm_written_milli\": %" PRIu64 ", \"pm_writers_milli\": %" PRIu64
-                ",\n    \"held_milli\": %" PRIu64 ", \"most_hindered_milli\": %" PRIu64
+                "  \"pacing\": {\"ebw_dram_milli\": %u, \"ebw_pm_milli\": %u"
+                ", \"pm_written_milli\": %u, \"pm_writers_milli\": %u"
+                ",\n    \"held_milli\": %u, \"most_hindered_milli\": %u"
                 ", \"own_best\": %u, \"paced\": %u, \"fewest\": %u, \"times\": %u",
-                milli(p->traffic.ebw[HY_DRAM]), milli(p->traffic.ebw[HY_PM]),
-                milli(p->traffic.written), milli(p->traffic.writers), milli(p->traffic.held),
-                milli(p->most_hindered), p->own_best, p->paced, p->fewest, p->times);
+                hy_milli(p->traffic.ebw[HY_DRAM]), hy_milli(p->traffic.ebw[HY_PM]),
+                hy_milli(p->traffic.written), hy_milli(p->traffic.writers),
+                hy_milli(p->traffic.held), hy_milli(p->most_hindered), p->own_best, p->paced,
+                p->fewest, p->times);
     json_text(o, "for", p->times ? p->name : "");
     textbuf_add(o, "},\n");
 }

@@ -11,6 +11,7 @@
 #include "sys/log.h"
 #include "sys/os.h"
 #include "threads/rules/pacing_search.h"
+#include "threads/rules/work_speed.h"
 #include "threads/search.h"
 
 /* Who has not told anything for so long is stopped: nobody makes way for him. */
@@ -91,18 +92,6 @@ static void look(void *ctx, const struct registry_view *v)
 
 /* --- its own threads ------------------------------------------------------------------- */
 
-struct model {
-    const struct machine_figures *f;
-    const struct work *k;
-};
-
-static double speed(void *ctx, unsigned count)
-{
-    const struct model *m = ctx;
-    double ns = work_time(m->f, m->k, m->k->pm_reads, m->k->pm_writes, count).total_ns;
-    return ns > 0 ? 1 / ns : 0;
-}
-
 static void begin_or_end(const struct pacing_view *now)
 {
     struct regret *purse;
@@ -118,10 +107,10 @@ static void begin_or_end(const struct pacing_view *now)
     log_info("pacing ends: no other program gains by it any more");
 }
 
-static void search(const struct pacing_view *now, struct model *m, double elapsed_ns)
+static void search(const struct pacing_view *now, struct work_model *m, double elapsed_ns)
 {
     struct regret *purse;
-    double run_ns, served = work_time(m->f, m->k, m->k->pm_reads, m->k->pm_writes, 1).service_ns;
+    double run_ns;
     bool changed;
 
     if (pc.search.best != now->own_best) { /* its threads have changed */
@@ -131,8 +120,8 @@ static void search(const struct pacing_view *now, struct model *m, double elapse
         pacing_search_begin(&pc.search, now->own_best);
     }
     purse = purse_open(&run_ns);
-    changed =
-        pacing_search_window(&pc.search, purse, run_ns, served, elapsed_ns, PACING_GIVES, speed, m);
+    changed = pacing_search_window(&pc.search, purse, run_ns, work_served(m), elapsed_ns,
+                                   PACING_GIVES, work_speed, m);
     purse_close();
     if (changed)
         log_info("paced to %u of %u threads (%.2f of its own speed): more of them hold up %s (%d)",
@@ -179,7 +168,7 @@ void pacing_window(const struct window *w, const struct machine_figures *f)
     if (pacing_settle(&pc.turn, now.victim && may_be_paced() && now.own_best > 1))
         begin_or_end(&now);
     if (pc.turn.paced) {
-        struct model m = {f, &k};
+        struct work_model m = {f, &k};
         if (now.victim == 0)
             now.victim = last; /* not for long: see pacing_settle */
         search(&now, &m, elapsed);
@@ -196,20 +185,15 @@ void pacing_get(struct pacing_view *ret)
     pthread_mutex_unlock(&lock);
 }
 
-static uint32_t milli(double v)
-{
-    return v > 0 && v < 1e3 ? (uint32_t)(v * 1000 + 0.5) : v >= 1e3 ? 1000000u : 0;
-}
-
 void pacing_tell(const struct pacing_view *v, struct registry_told *told)
 {
-    told->ebw_dram = milli(v->traffic.ebw[HY_DRAM]);
-    told->ebw_pm = milli(v->traffic.ebw[HY_PM]);
-    told->pm_written = milli(v->traffic.written);
-    told->writers = milli(v->traffic.writers);
-    told->writers_free = milli(v->writers_free);
-    told->held = milli(v->traffic.held);
-    told->hindered = milli(v->hindered);
+    told->ebw_dram = hy_milli(v->traffic.ebw[HY_DRAM]);
+    told->ebw_pm = hy_milli(v->traffic.ebw[HY_PM]);
+    told->pm_written = hy_milli(v->traffic.written);
+    told->writers = hy_milli(v->traffic.writers);
+    told->writers_free = hy_milli(v->writers_free);
+    told->held = hy_milli(v->traffic.held);
+    told->hindered = hy_milli(v->hindered);
     told->paced = v->paced;
     told->own_best = v->own_best;
     told->paced_for = v->paced ? (uint32_t)v->victim : 0;

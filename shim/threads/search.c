@@ -17,6 +17,7 @@
 #include "threads/confine.h"
 #include "threads/pacing.h"
 #include "threads/rules/threads.h"
+#include "threads/rules/work_speed.h"
 
 /* Fewer threads than that run at a time: there is nothing to be gained. */
 #define RUNNING 1.5
@@ -161,27 +162,9 @@ static void halt(void)
     purse_close();
 }
 
-/* The time that the memories need for the lines of a window. */
-static double work_served(const struct machine_figures *f, const struct work *k)
-{
-    return work_time(f, k, k->pm_reads, k->pm_writes, 1).service_ns;
-}
-
-struct model {
-    const struct machine_figures *f;
-    const struct work *k;
-};
-
-static double speed(void *ctx, unsigned count)
-{
-    const struct model *m = ctx;
-    double ns = work_time(m->f, m->k, m->k->pm_reads, m->k->pm_writes, count).total_ns;
-    return ns > 0 ? 1 / ns : 0;
-}
-
 static void search(const struct window *w, const struct machine_figures *f, const struct work *k)
 {
-    struct model m = {f, k};
+    struct work_model m = {f, k};
     unsigned most = most_threads();
     enum threads_event e;
     struct regret *purse;
@@ -200,8 +183,8 @@ static void search(const struct window *w, const struct machine_figures *f, cons
         ts.counted = false;
     }
     purse = purse_open(&run_ns);
-    e = threads_search_window(&ts.search, purse, run_ns, work_served(f, k),
-                              window_get(w, WINDOW_elapsed_ns), speed, &m);
+    e = threads_search_window(&ts.search, purse, run_ns, work_served(&m),
+                              window_get(w, WINDOW_elapsed_ns), work_speed, &m);
     purse_close();
     if (!ts.counted && threads_search_count(&ts.search) < ts.search.max)
         note_begin(knee_of(f, k, ts.search.max));
@@ -230,7 +213,8 @@ void threadsearch_window(const struct window *w, const struct classification *c,
     else if (search_possible())
         search(w, f, &k);
     else
-        threadcheck_window(work_served(f, &k), window_get(w, WINDOW_elapsed_ns), most_threads());
+        threadcheck_window(work_served(&(struct work_model){f, &k}),
+                           window_get(w, WINDOW_elapsed_ns), most_threads());
     threadcap_tick();
 }
 
