@@ -49,12 +49,23 @@ static void list_remove(struct central *c, uint32_t i)
     g[i].on_list = false;
 }
 
+/* Spans all begin at a multiple of 64 KiB: where the last block leaves room behind it, each begins
+ * elsewhere in it, so that like blocks do not compete for the same sets of a cache (Bonwick's slab
+ * colouring). In steps that keep every alignment that a class may be asked for; in lines. */
+static uint8_t colour_of(uint32_t span, unsigned cls, size_t spare)
+{
+    size_t step = HY_MAX(sizeclass_bytes[cls] & -(size_t)sizeclass_bytes[cls], (size_t)LINE);
+    size_t choices = HY_MIN(spare, UINT8_MAX * LINE) / step + 1;
+    return (uint8_t)(span % choices * step / LINE);
+}
+
 static bool make_span(enum hy_tier t, unsigned cls, bool force)
 {
     struct central *c = &central[t][cls];
     struct granule *g = hy_hg.g;
     uint32_t len = sizeclass_span_granules(cls);
-    unsigned blocks = (unsigned)((len << HEAP_GRANULE_SHIFT) / sizeclass_bytes[cls]);
+    size_t bytes = (size_t)len << HEAP_GRANULE_SHIFT;
+    unsigned blocks = (unsigned)(bytes / sizeclass_bytes[cls]);
     /* The first span of a class may never be used in full. */
     enum pages_from from = force ? PAGES_FORCED : c->spans ? PAGES_USED : PAGES_FRESH;
     bool zeroed;
@@ -68,6 +79,7 @@ static bool make_span(enum hy_tier t, unsigned cls, bool force)
         bits[blocks / 64] = (1ull << (blocks % 64)) - 1;
     g[i].n_free = g[i].n_blocks = (uint16_t)blocks;
     g[i].first_word = 0;
+    g[i].colour = colour_of(i, cls, bytes % sizeclass_bytes[cls]);
     for (uint32_t k = 0; k < len; k++) {
         g[i + k].cls = (uint8_t)cls;
         g[i + k].from_head = (uint8_t)k;
@@ -92,7 +104,7 @@ static unsigned take_from(struct central *c, uint32_t i, void **out, unsigned wa
     struct granule *g = &hy_hg.g[i];
     uint64_t *bits = bits_of(i);
     size_t size = sizeclass_bytes[g->cls];
-    char *base = granule_addr(i);
+    char *base = (char *)granule_addr(i) + g->colour * LINE;
     unsigned n = 0, w = g->first_word;
 
     if (g->n_free == g->n_blocks)
@@ -138,7 +150,7 @@ static void give_one(struct central *c, enum hy_tier t, unsigned cls, void *p)
     struct granule *g = hy_hg.g;
     uint32_t i = granule_of(p);
     i -= g[i].from_head;
-    size_t off = (uintptr_t)p - (uintptr_t)granule_addr(i);
+    size_t off = (uintptr_t)p - (uintptr_t)granule_addr(i) - g[i].colour * LINE;
     unsigned k = (unsigned)((off * (uint64_t)reciprocal[cls]) >> 32);
     uint64_t *word = bits_of(i) + k / 64, bit = 1ull << (k % 64);
 

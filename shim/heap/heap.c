@@ -139,7 +139,6 @@ static void *alloc_small(unsigned cls, enum hy_tier t)
 /* Large blocks that all begin at a multiple of 64 KiB compete for the same sets of the
  * L1 when they are used side by side: each begins some lines later than the one before.
  * Sampled small blocks, which have a run as well, would miss more often than their like. */
-#define LINE       64u
 #define COLOURS    64u /* a page of lines */
 #define COLOUR_MIN (256 * HY_KIB)
 

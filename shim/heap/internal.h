@@ -11,6 +11,7 @@
 #include "sys/lock.h"
 
 #define NO_GRANULE      UINT32_MAX
+#define LINE            64u
 #define SPAN_MAX_BLOCKS (HEAP_GRANULE / 16)
 
 enum run_state {
@@ -29,7 +30,7 @@ struct granule {
     uint8_t from_head; /* RUN_SPAN: granules from the head */
     bool zeroed;       /* RUN_LARGE: was zero when handed out */
     bool on_list;      /* RUN_SPAN: in its class's list of spans with free blocks */
-    uint8_t colour;    /* RUN_LARGE: cache lines before the block */
+    uint8_t colour;    /* cache lines before the block, or the first of a span */
     uint32_t len;      /* granules in the run */
     uint32_t prev, next;
     union {

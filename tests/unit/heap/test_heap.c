@@ -3,6 +3,27 @@
  * site a block is of. What the heaps keep and give back: test_heap_memory.c. */
 #include "heap_util.h"
 
+/* What every program may have many of, records of one odd size, must not leave the same lines of
+ * each 64 KiB unused: caches would serve them with a part of their sets only. Each place in 64 KiB
+ * where a block can begin is counted. */
+static void like_blocks_begin_everywhere(void **state)
+{
+    enum { N = 16 * 25, SIZE = 2560 };
+    static char *p[N];
+    static unsigned at[HEAP_GRANULE / 512];
+    unsigned places = 0;
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        assert_non_null(p[i] = heap_alloc(SIZE, &dram));
+        assert_int_equal((uintptr_t)p[i] % 512, 0); /* as aligned as its size */
+        places += at[(uintptr_t)p[i] % HEAP_GRANULE / 512]++ == 0;
+    }
+    for (int i = 0; i < N; i++)
+        heap_free(p[i]);
+    assert_true(places > 90); /* of 128; without colours 25 */
+    assert_true(heap_is_valid());
+}
+
 /* PM that was given back cannot be had again: the other tier serves, accounts stay right. */
 static void a_medium_without_room_is_not_used(void **state)
 {
@@ -337,6 +358,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         HEAP_TEST(every_size_holds_what_it_promises),
         HEAP_TEST(blocks_do_not_overlap),
+        HEAP_TEST(like_blocks_begin_everywhere),
         HEAP_TEST(zeroed_means_zero_after_reuse),
         HEAP_TEST(alignment_is_kept_at_every_power_of_two),
         HEAP_TEST(absurd_sizes_are_refused),
