@@ -64,6 +64,12 @@ void migrate_discarded(void *base, size_t bytes, enum hy_tier home);
  * it: it is not watched any more, and counts to its home. */
 void migrate_unmapped(void *base, size_t bytes);
 
+/* The end of a block of DRAM, without pages so far, shall lie on PM, and is charged there; false:
+ * it cannot. Its pages may move as all others. join: they go back to the system, and it is DRAM's.
+ */
+bool migrate_split(void *base, size_t bytes);
+void migrate_join(void *base, size_t bytes);
+
 void migrate_prefork(void);
 void migrate_postfork(bool child);
 

@@ -190,6 +190,44 @@ static void label(uint32_t i, uint32_t from, uint32_t len, uint16_t site)
         hy_hg.g[i + k].site = site;
 }
 
+struct attempt {
+    enum hy_tier t;
+    enum pages_from from;
+    size_t len;
+    bool split; /* its end lies on PM: what is beyond `most`, and what is */
+    uint64_t (*room)(enum hy_tier tier); /* beyond this (NULL: no matter) */
+};
+
+/* Pages of a large block of DRAM that must lie on PM. As first touch would split it, only by
+ * addresses: its first pages are those of DRAM. 0: all or none of it, or too few for a mapping. */
+static uint32_t pages_beyond(const struct attempt *at, const struct heap_want *w, uint64_t size)
+{
+    uint64_t room = w->most ? w->most : UINT64_MAX;
+    if (w->tier != HY_DRAM || w->own_run || !hy_hg.host.split)
+        return 0;
+    if (at->room)
+        room = HY_MIN(room, at->room(HY_DRAM));
+    if (room < HEAP_GRANULE || room >= size || (size - room) / HY_PAGE >= UINT32_MAX)
+        return 0;
+    return (uint32_t)((size - room + HY_PAGE - 1) / HY_PAGE);
+}
+
+static uint32_t try_run(const struct attempt *at, const struct heap_want *w, uint64_t size,
+                        size_t align, bool *ret_zeroed)
+{
+    uint32_t i, len = (uint32_t)at->len, a = (uint32_t)align, away = 0;
+    size_t asked = (at->len + align - 1) << HEAP_GRANULE_SHIFT;
+    if (at->len + align > hy_hg.count[at->t])
+        return NO_GRANULE;
+    do {
+        if (at->split && (away = pages_beyond(at, w, size)) == 0)
+            return NO_GRANULE;
+        i = at->split ? pages_alloc_split(len, a, size, away, ret_zeroed)
+                      : pages_alloc(at->t, len, a, size, at->from, ret_zeroed);
+    } while (i == NO_GRANULE && await(at->t, asked - away * HY_PAGE));
+    return i;
+}
+
 static void *alloc_run(size_t n, size_t align, const struct heap_want *w, bool *ret_zeroed)
 {
     if (n > PTRDIFF_MAX - HY_PAGE || align > PTRDIFF_MAX / 2)
@@ -205,21 +243,16 @@ static void *alloc_run(size_t n, size_t align, const struct heap_want *w, bool *
     size_t a = align <= HEAP_GRANULE ? 1 : align >> HEAP_GRANULE_SHIFT;
     enum hy_tier other = w->tier == HY_DRAM ? HY_PM : HY_DRAM;
     enum pages_from from = w->own_run && n <= SIZECLASS_MAX ? PAGES_FRESH : PAGES_USED;
-    struct {
-        enum hy_tier t;
-        enum pages_from from;
-        size_t len;
-    } attempt[] = {{w->tier, from, len}, {other, from, len}, {HY_DRAM, PAGES_FORCED, room}};
+    const struct attempt attempt[] = {
+        {w->tier, from, len, w->most > 0 && w->most < size, NULL},
+        {HY_DRAM, from, room, true, hy_hg.host.room},
+        {HY_DRAM, from, room, true, hy_hg.host.room_now},
+        {other, from, len, false, NULL},
+        {HY_DRAM, PAGES_FORCED, room, false, NULL},
+    };
 
     for (unsigned k = 0; k < HY_ARRAY_SIZE(attempt); k++) {
-        if (attempt[k].len + a > hy_hg.count[attempt[k].t])
-            continue;
-        uint32_t i;
-        do
-            i = pages_alloc(attempt[k].t, (uint32_t)attempt[k].len, (uint32_t)a, size,
-                            attempt[k].from, ret_zeroed);
-        while (i == NO_GRANULE &&
-               await(attempt[k].t, (attempt[k].len + a - 1) << HEAP_GRANULE_SHIFT));
+        uint32_t i = try_run(&attempt[k], w, size, a, ret_zeroed);
         if (i == NO_GRANULE)
             continue;
         hy_hg.g[i].asked = n;
@@ -329,8 +362,8 @@ static bool resize_run(uint32_t i, size_t n)
     size_t size = hy_align_up((n ? n : 1) + g->colour * LINE, HY_PAGE);
     size_t len = hy_align_up(size, HEAP_GRANULE) >> HEAP_GRANULE_SHIFT;
 
-    if (hy_locks_held() || (n <= SIZECLASS_MAX && g->len > 1))
-        return false; /* no lock now; or a class fits better */
+    if (hy_locks_held() || (n <= SIZECLASS_MAX && g->len > 1) || g->away)
+        return false; /* no lock now; or a class fits better; or its end would lie in the middle */
     if (len > g->len) {
         uint32_t before = g->len;
         if (len >= NO_GRANULE || !pages_grow(i, (uint32_t)len))
@@ -379,7 +412,7 @@ void heap_place_of(const void *address, struct heap_place *ret)
     uint32_t i = granule_of(address);
 
     *ret = (struct heap_place){HEAP_IS_RUN, 0, SIZECLASS_COUNT};
-    if (i >= pages_committed(granule_tier(i)))
+    if (i >= tables_committed(granule_tier(i)))
         return; /* the supplier's own records */
     unsigned v = __atomic_load_n(&hy_heap.map[i], __ATOMIC_RELAXED);
     const struct granule *g = &hy_hg.g[i];
@@ -398,7 +431,7 @@ bool heap_block_of(const void *address, uintptr_t *ret_base, size_t *ret_bytes)
     if (at - hy_heap.base >= hy_heap.len)
         return false;
     uint32_t i = granule_of(address), first = hy_hg.first[granule_tier(i)];
-    if (i >= pages_committed(granule_tier(i)))
+    if (i >= tables_committed(granule_tier(i)))
         return false;
     while (i > first && __atomic_load_n(&hy_heap.map[i], __ATOMIC_RELAXED) == 0)
         i--;
@@ -416,7 +449,7 @@ bool heap_block_of(const void *address, uintptr_t *ret_base, size_t *ret_bytes)
 void heap_each_sampled(void (*fn)(uint16_t site, unsigned cls, size_t size))
 {
     for (int t = 0; t < HY_TIERS; t++) {
-        uint32_t end = pages_committed((enum hy_tier)t);
+        uint32_t end = tables_committed((enum hy_tier)t);
         for (uint32_t i = hy_hg.first[t]; i < end; i++) {
             const struct granule *g = &hy_hg.g[i];
             if (hy_heap.map[i] == HEAP_LARGE && g->asked <= SIZECLASS_MAX && g->site)

@@ -30,7 +30,8 @@ struct heap_host {
      * whatever the limit (the other tier has failed). */
     bool (*charge)(enum hy_tier tier, size_t bytes, bool force);
     void (*discharge)(enum hy_tier tier, size_t bytes);
-    uint64_t (*room)(enum hy_tier tier); /* what charge would still allow, roughly (NULL) */
+    uint64_t (*room)(enum hy_tier tier);     /* what charge would still allow, roughly (NULL) */
+    uint64_t (*room_now)(enum hy_tier tier); /* even if nobody else gives way (NULL) */
     /* Before purged or fresh memory is used (NULL: nothing to do): false: the medium has no
      * room for it now. */
     bool (*restore)(enum hy_tier tier, void *base, size_t bytes);
@@ -40,6 +41,10 @@ struct heap_host {
     int (*release)(enum hy_tier tier, void *base, size_t bytes);
     /* Give back whole pages of a block that is in use (NULL: never); false: they stay. */
     bool (*trim)(enum hy_tier tier, void *base, size_t bytes);
+    /* The end of a large block of DRAM, without memory so far, is to lie on PM and be charged there
+     * (NULL: never); false: it cannot. join: its memory goes back, and it is DRAM's again. */
+    bool (*split)(void *base, size_t bytes);
+    void (*join)(void *base, size_t bytes);
 };
 
 struct heap_stats {
@@ -64,6 +69,7 @@ struct heap_want {
     uint16_t site;     /* call site, 0 none; only kept for blocks with a run */
     uint32_t weight;   /* allocations that this one stands for */
     size_t spare;      /* room to grow in place, not charged */
+    uint64_t most;     /* of a large block: as much may lie on DRAM, its end on PM; 0: all */
 };
 
 /* NULL: neither tier would give. errno is untouched. Never called under the

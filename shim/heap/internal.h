@@ -33,6 +33,8 @@ struct granule {
     uint8_t colour;    /* cache lines before the block, or the first of a span */
     uint32_t len;      /* granules in the run */
     uint32_t prev, next;
+    uint32_t
+        away; /* RUN_LARGE: pages of its size, the last, that lie on PM and are charged there */
     union {
         struct { /* RUN_SPAN */
             uint16_t n_free, n_blocks, first_word;
@@ -85,17 +87,31 @@ void runs_remove(struct run_set *s, uint32_t i);
 uint32_t runs_find(const struct run_set *s, uint32_t len);
 bool runs_are_valid(const struct run_set *s, enum run_state st);
 
+/* tables.c: the rows of [i, i+len) can be used; by who holds the tier's pages lock. */
+void tables_init(enum hy_tier t);
+bool tables_commit(enum hy_tier t, uint32_t i, uint32_t len);
+/* They may be read below this granule. */
+uint32_t tables_committed(enum hy_tier t);
+
 /* pages.c */
 void pages_init(void);
 /* What serves first. What will not be used in full at once is fresh, as of a run that lies dirty
  * all pages stay in memory; unless the tier has no room for more. */
-enum pages_from { PAGES_USED, PAGES_FRESH, PAGES_FORCED /* used, and beyond the limit */ };
+enum pages_from {
+    PAGES_USED,
+    PAGES_FRESH,
+    PAGES_CLEAN /* no dirty one */,
+    PAGES_FORCED /* used, and beyond the limit */
+};
 /* A run of `len` granules, the first on a multiple of `align` granules (a power
  * of two): a span (size 0), charged in full, or a large block of `size` usable
  * bytes, charged by them. NO_GRANULE if it cannot be had. ret_zeroed: it reads
  * as zero. */
 uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size,
                      enum pages_from from, bool *ret_zeroed);
+/* The same for a large block of DRAM, of which the last `away` pages lie on PM. */
+uint32_t pages_alloc_split(uint32_t len, uint32_t align, uint64_t size, uint32_t away,
+                           bool *ret_zeroed);
 /* Another size for a RUN_LARGE, with its charge. */
 void pages_set_size(uint32_t head, uint64_t size);
 void pages_free(uint32_t head);
@@ -107,8 +123,6 @@ bool pages_grow(uint32_t head, uint32_t len);
 void pages_decay(enum hy_tier t, size_t max_bytes);
 void pages_purge_all(enum hy_tier t);
 void pages_stats(enum hy_tier t, struct heap_stats *ret);
-/* The tables may be read below this granule. */
-uint32_t pages_committed(enum hy_tier t);
 void pages_prefork(void);
 void pages_postfork(void);
 bool pages_is_valid(enum hy_tier t);

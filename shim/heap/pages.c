@@ -11,10 +11,6 @@
 #define CHUNK_MIN   4u
 #define CHUNK_MAX   64u
 #define CHUNK_SHARE 8
-/* Rows that the tables grow by: whole pages of each, whatever the size of a row. */
-#define ROWS_GRANULE 512u
-#define ROWS_BITS    64u
-#define ROWS_MAP     4096u
 /* What may lie dirty: a base, a part of what is live, and what was given back too early. */
 #define GRANULE_PAGES (HEAP_GRANULE / HY_PAGE)
 #define TRIM_MIN      (16 * HY_KIB) /* behind a block: less is not worth a call */
@@ -30,8 +26,6 @@ struct pages {
     uint64_t live_bytes, peak_bytes, taken_granules, spans, large, large_allocs, purged_granules;
     uint64_t early;  /* granules given back for the bound since the last tick */
     uint64_t regret; /* granules the bound is raised by */
-    uint32_t rows_g, rows_bits, rows_map; /* accessible below this granule */
-    uint32_t committed;                   /* and what all of them are, to be read without lock */
     uint16_t tick;
     bool tight; /* address space has run out once: what is free gives it back */
 } __attribute__((aligned(64)));
@@ -141,34 +135,6 @@ static void note_peak(struct pages *p)
         p->peak_bytes = now;
 }
 
-/* Rows of a table of `row` bytes each, up to one at least. */
-static bool commit_rows(void *table, uint32_t *rows, uint32_t want, uint32_t step, size_t row)
-{
-    uint32_t to = hy_align_up(want, step);
-    if (want <= *rows)
-        return true;
-    if (os_commit((char *)table + *rows * row, (to - *rows) * row))
-        return false;
-    *rows = to;
-    return true;
-}
-
-/* Tables are made accessible as the range fills, in steps; one granule beyond
- * a new run, as neighbours are looked at. */
-static bool commit_tables(enum hy_tier t, uint32_t i, uint32_t len)
-{
-    struct pages *p = &pg[t];
-    uint32_t end = hy_hg.first[t] + hy_hg.count[t];
-    uint32_t want = HY_MIN(i + len + 1, end);
-
-    if (!commit_rows(hy_hg.g, &p->rows_g, want, ROWS_GRANULE, sizeof(struct granule)) ||
-        !commit_rows(hy_hg.bits, &p->rows_bits, want, ROWS_BITS, SPAN_MAX_BLOCKS / 8) ||
-        !commit_rows(hy_heap.map, &p->rows_map, want, ROWS_MAP, 1))
-        return false;
-    __atomic_store_n(&p->committed, HY_MIN(p->rows_g, p->rows_map), __ATOMIC_RELEASE);
-    return true;
-}
-
 /* Free granules at the end of what was taken, if the next chunk begins there. */
 static uint32_t free_at_end(enum hy_tier t)
 {
@@ -208,7 +174,7 @@ static bool grow(enum hy_tier t, uint32_t len)
         if (have < len)
             base = hy_hg.host.take(t, (size_t)(n = len - have) << HEAP_GRANULE_SHIFT);
     }
-    if (!base || !commit_tables(t, granule_of(base), n))
+    if (!base || !tables_commit(t, granule_of(base), n))
         return false;
     p->taken_granules += n;
     put_free(t, granule_of(base), n, RUN_CLEAN);
@@ -226,7 +192,7 @@ static uint32_t find_run(enum hy_tier t, uint32_t len, uint64_t bytes, enum page
                          enum run_state *ret_kind)
 {
     struct pages *p = &pg[t];
-    bool fresh = from == PAGES_FRESH && has_room(t, bytes);
+    bool fresh = from == PAGES_CLEAN || (from == PAGES_FRESH && has_room(t, bytes));
     uint32_t i = fresh ? NO_GRANULE : runs_find(&p->dirty, len);
     if (i != NO_GRANULE) {
         *ret_kind = RUN_DIRTY;
@@ -259,10 +225,24 @@ static bool restore(enum hy_tier t, uint32_t i, uint32_t len)
            hy_hg.host.restore(t, granule_addr(i), (size_t)len << HEAP_GRANULE_SHIFT);
 }
 
+/* The end of a block goes to PM. */
+static bool send_away(uint32_t i, uint64_t size, uint32_t away)
+{
+    return away == 0 ||
+           hy_hg.host.split((char *)granule_addr(i) + size - away * HY_PAGE, away * HY_PAGE);
+}
+
+static void call_back(uint32_t i, struct granule *g)
+{
+    g->size -= g->away * HY_PAGE;
+    hy_hg.host.join((char *)granule_addr(i) + g->size, g->away * HY_PAGE);
+    g->away = 0;
+}
+
 /* What a live run is charged: spans in full, large blocks by their pages. */
 static uint64_t run_bytes(const struct granule *g)
 {
-    return g->state == RUN_LARGE ? g->size + g->beyond * HY_PAGE
+    return g->state == RUN_LARGE ? g->size - g->away * HY_PAGE + g->beyond * HY_PAGE
                                  : (uint64_t)g->len << HEAP_GRANULE_SHIFT;
 }
 
@@ -278,20 +258,20 @@ static uint32_t trim_tail(enum hy_tier t, uint32_t i, uint64_t size, uint64_t ha
     return (uint32_t)((had - size) / HY_PAGE);
 }
 
-uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size,
-                     enum pages_from from, bool *ret_zeroed)
+/* Under the lock. `away`: of a run without memory only. */
+static uint32_t alloc_run(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size,
+                          uint32_t away, enum pages_from from, bool *ret_zeroed)
 {
     struct pages *p = &pg[t];
     struct granule *g = hy_hg.g;
     enum run_state kind, as = size ? RUN_LARGE : RUN_SPAN;
     uint64_t full = (uint64_t)len << HEAP_GRANULE_SHIFT, bytes = size ? size : full;
+    uint32_t i = find_run(t, len + align - 1, bytes - away * HY_PAGE, from, &kind), skip = 0;
 
-    hy_lock_take(&p->lock);
-    uint32_t i = find_run(t, len + align - 1, bytes, from, &kind), skip = 0;
     if (i != NO_GRANULE) {
         skip = (uint32_t)(-((hy_heap.base >> HEAP_GRANULE_SHIFT) + i) & (align - 1));
-        if (kind == RUN_CLEAN && !restore(t, i + skip, len)) {
-            discharge(t, bytes);
+        if (kind == RUN_CLEAN && (!restore(t, i + skip, len) || !send_away(i + skip, size, away))) {
+            discharge(t, bytes - away * HY_PAGE);
             i = NO_GRANULE;
         }
     }
@@ -312,6 +292,7 @@ uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size
             discharge(t, full - bytes - g[i].beyond * HY_PAGE);
         }
         g[i].size = bytes;
+        g[i].away = away;
         g[i].site = 0;
         g[i].weight = 1;
         p->live_bytes += run_bytes(&g[i]);
@@ -321,7 +302,24 @@ uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size
         note_peak(p);
         *ret_zeroed = kind == RUN_CLEAN;
     }
-    hy_lock_release(&p->lock);
+    return i;
+}
+
+uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size,
+                     enum pages_from from, bool *ret_zeroed)
+{
+    hy_lock_take(&pg[t].lock);
+    uint32_t i = alloc_run(t, len, align, size, 0, from, ret_zeroed);
+    hy_lock_release(&pg[t].lock);
+    return i;
+}
+
+uint32_t pages_alloc_split(uint32_t len, uint32_t align, uint64_t size, uint32_t away,
+                           bool *ret_zeroed)
+{
+    hy_lock_take(&pg[HY_DRAM].lock);
+    uint32_t i = alloc_run(HY_DRAM, len, align, size, away, PAGES_CLEAN, ret_zeroed);
+    hy_lock_release(&pg[HY_DRAM].lock);
     return i;
 }
 
@@ -375,6 +373,8 @@ void pages_free(uint32_t head)
     struct granule *g = &hy_hg.g[head];
 
     hy_lock_take(&p->lock);
+    if (g->state == RUN_LARGE && g->away)
+        call_back(head, g);
     uint64_t bytes = run_bytes(g);
     if (g->state == RUN_LARGE)
         p->large--;
@@ -488,15 +488,10 @@ void pages_stats(enum hy_tier t, struct heap_stats *ret)
     hy_lock_release(&p->lock);
 }
 
-uint32_t pages_committed(enum hy_tier t)
-{
-    return __atomic_load_n(&pg[t].committed, __ATOMIC_ACQUIRE);
-}
-
 void pages_init(void)
 {
     for (int t = 0; t < HY_TIERS; t++) {
-        pg[t].rows_g = pg[t].rows_bits = pg[t].rows_map = pg[t].committed = hy_hg.first[t];
+        tables_init((enum hy_tier)t);
         memset(pg[t].clean.head, 0xff, sizeof(pg[t].clean.head));
         memset(pg[t].dirty.head, 0xff, sizeof(pg[t].dirty.head));
     }

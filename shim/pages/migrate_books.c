@@ -6,6 +6,8 @@
 
 #include <pthread.h>
 
+#include "core/pause.h"
+#include "core/state.h"
 #include "heap/supply.h"
 #include "migrator.h"
 #include "pages/sampler.h"
@@ -18,6 +20,14 @@ static int64_t settled; /* pages, under lock */
 static bool active;
 static size_t watched[HY_TIERS]; /* chunks of the supply */
 
+/* Ends of large blocks of DRAM that lie on PM: as many as cost the process no more mappings than
+ * libraries do. Under lock. */
+#define ENDS 256u
+static struct {
+    void *base;
+    size_t bytes;
+} end_of[ENDS];
+
 void books_open(bool open)
 {
     __atomic_store_n(&active, open, __ATOMIC_RELEASE);
@@ -28,9 +38,8 @@ static bool is_active(void)
     return HY_UNLIKELY(__atomic_load_n(&active, __ATOMIC_ACQUIRE));
 }
 
-void books_settle(uint64_t paid)
+static void settle(uint64_t paid)
 {
-    pthread_mutex_lock(&lock);
     int64_t now = sampler_extra_dram();
     int64_t more = (now - settled) * (int64_t)HY_PAGE;
     settled = now;
@@ -38,6 +47,12 @@ void books_settle(uint64_t paid)
         policy_account(HY_DRAM, more - (int64_t)paid);
     if (more != 0)
         policy_account(HY_PM, -more);
+}
+
+void books_settle(uint64_t paid)
+{
+    pthread_mutex_lock(&lock);
+    settle(paid);
     pthread_mutex_unlock(&lock);
 }
 
@@ -58,6 +73,68 @@ void migrate_unmapped(void *base, size_t bytes)
     books_settle(0);
 }
 
+static bool note_end(const void *old, void *base, size_t bytes)
+{
+    for (unsigned i = 0; i < ENDS; i++)
+        if (end_of[i].base == old) {
+            end_of[i].base = base;
+            end_of[i].bytes = bytes;
+            return true;
+        }
+    return false;
+}
+
+/* By memory policy, so only where PM is nodes. No program calls mremap for blocks of malloc's,
+ * which refuses a mapping of two policies. */
+bool migrate_split(void *base, size_t bytes)
+{
+    const struct runtime_machine *m = &hy_machine;
+    bool nodes = m->backend == HY_PM_NODE;
+    if ((!nodes && m->backend != HY_PM_EMULATED) || runtime_is_sandboxed() ||
+        !policy_charge(HY_PM, bytes, false))
+        return false;
+    pthread_mutex_lock(&lock);
+    bool ok = note_end(NULL, base, bytes);
+    if (ok && !supply_lend(base, bytes, HY_PM, nodes ? m->pm_mask : 0)) {
+        (void)supply_lend(base, bytes, HY_DRAM, 0);
+        ok = !note_end(base, NULL, 0);
+    }
+    if (ok) {
+        sampler_rehome(base, bytes, HY_PM);
+        settle(0);
+    }
+    pthread_mutex_unlock(&lock);
+    if (!ok)
+        policy_discharge(HY_PM, bytes);
+    return ok;
+}
+
+void migrate_join(void *base, size_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    (void)supply_purge(HY_DRAM, base, bytes);
+    (void)supply_lend(base, bytes, HY_DRAM, 0);
+    (void)note_end(base, NULL, 0);
+    sampler_rehome(base, bytes, HY_DRAM);
+    settle(0);
+    pthread_mutex_unlock(&lock);
+    policy_discharge(HY_PM, bytes);
+}
+
+static void watch_chunk(char *base, size_t bytes, enum hy_tier t)
+{
+    pthread_mutex_lock(&lock);
+    (void)sampler_add(base, bytes, t, true);
+    for (unsigned i = 0; i < ENDS; i++) {
+        char *from = HY_MAX((char *)end_of[i].base, base);
+        char *to = HY_MIN((char *)end_of[i].base + end_of[i].bytes, base + bytes);
+        if (from < to)
+            sampler_rehome(from, (size_t)(to - from), HY_PM);
+    }
+    settle(0);
+    pthread_mutex_unlock(&lock);
+}
+
 static void watch_mapping(void *base, size_t bytes, enum hy_tier t)
 {
     (void)sampler_add(base, bytes, t, false);
@@ -69,7 +146,7 @@ void books_watch_new(void)
     size_t bytes;
     for (int t = 0; t < HY_TIERS; t++)
         for (; supply_chunk((enum hy_tier)t, watched[t], &base, &bytes); watched[t]++)
-            (void)sampler_add(base, bytes, (enum hy_tier)t, true);
+            watch_chunk(base, bytes, (enum hy_tier)t);
     if (maps_any())
         maps_tell_new(watch_mapping);
 }

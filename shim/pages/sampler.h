@@ -70,6 +70,8 @@ int sampler_add(void *base, size_t bytes, enum hy_tier home, bool grows);
 void sampler_remove(void *base, size_t bytes);
 /* Given back to the system: not in memory, at home when it comes again. */
 void sampler_discard(void *base, size_t bytes);
+/* A part of what is watched, not in memory, has another home. By any thread. */
+void sampler_rehome(void *base, size_t bytes, enum hy_tier home);
 /* Pages that are on DRAM by what is known, less those whose home it is. */
 int64_t sampler_extra_dram(void);
 

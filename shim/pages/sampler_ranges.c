@@ -230,6 +230,21 @@ void sampler_discard(void *base, size_t bytes)
     pthread_mutex_unlock(&hy_sampler_lock);
 }
 
+void sampler_rehome(void *base, size_t bytes, enum hy_tier home)
+{
+    uintptr_t from = (uintptr_t)base;
+    unsigned at;
+    pthread_mutex_lock(&hy_sampler_lock);
+    /* The sources go on watching it: nothing is asked of the kernel but memory for records. */
+    if (hy_sampler && (at = sampler_find(from)) < hy_sampler->ranges &&
+        hy_sampler->range[at].base <= from) {
+        remove_locked(from, from + bytes);
+        if (home == HY_PM || !joins(from, home, &at) || extend(at, bytes) != 0)
+            (void)insert(from, bytes, home, home == HY_DRAM);
+    }
+    pthread_mutex_unlock(&hy_sampler_lock);
+}
+
 int64_t sampler_extra_dram(void)
 {
     int64_t n = 0;

@@ -57,6 +57,15 @@ uint64_t policy_room(enum hy_tier t)
     return room_of(t) - HY_MIN(used, room_of(t));
 }
 
+uint64_t policy_room_now(enum hy_tier t)
+{
+    uint64_t room = policy_room(t), claimed = get(&hy_pol.claimed), used = get(&hy_pol.used[t]);
+    if (t == HY_PM || claimed == ALONE || floor_on())
+        return room;
+    uint64_t ours = hy_pol.inherited + claimed;
+    return HY_MIN(room, ours - HY_MIN(used, ours));
+}
+
 void policy_keep_dram(uint64_t bytes)
 {
     uint64_t before = __atomic_exchange_n(&hy_pol.kept, bytes, __ATOMIC_RELAXED);
@@ -197,6 +206,7 @@ void policy_init(const struct hy_settings *s, const struct runtime_machine *m)
     hy_pol.limit[HY_DRAM] = HY_MIN(hy_amount_bytes(s->dram, m->dram_bytes), m->dram_bytes);
     hy_pol.limit[HY_PM] = m->pm_bytes;
     hy_pol.shared = hy_amount_bytes(s->dram_shared, m->dram_bytes);
+    hy_pol.limit[HY_DRAM] = HY_MIN(hy_pol.limit[HY_DRAM], hy_pol.shared);
     floor_init(s, m, hy_pol.limit[HY_DRAM], hy_pol.shared);
     hy_pol.lease = HY_MIN(HY_MAX(hy_pol.shared / 64, (uint64_t)HEAP_GRANULE), 16 * HY_MIB);
     hy_pol.lease &= ~(uint64_t)(HEAP_GRANULE - 1);

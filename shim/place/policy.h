@@ -47,6 +47,8 @@ bool policy_has_registry(void);
 bool policy_refresh(void);
 /* What the limit leaves; the others' claims are not asked. */
 uint64_t policy_room(enum hy_tier t);
+/* The same, without what others would have to be asked for. */
+uint64_t policy_room_now(enum hy_tier t);
 /* Nobody is given the last so many bytes of the DRAM limit: they are kept for what comes. */
 void policy_keep_dram(uint64_t bytes);
 /* DRAM that this process may have in all, as things are: its limit, and what the others leave.

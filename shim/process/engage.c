@@ -201,7 +201,10 @@ static const char *make_heap(void)
                                           .await = control_await,
                                           .charge = policy_charge,
                                           .discharge = policy_discharge,
-                                          .room = policy_room};
+                                          .room = policy_room,
+                                          .room_now = policy_room_now,
+                                          .split = migrate_split,
+                                          .join = migrate_join};
     const struct supply_backing plain = {0};
 
     if (reserve())

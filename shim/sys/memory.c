@@ -112,6 +112,11 @@ int os_prefer_nodes(void *base, size_t bytes, uint64_t mask)
     return (int)raw6(SYS_mbind, base, bytes, MPOL_PREFERRED, &nodes, 65, 0);
 }
 
+int os_prefer_any_node(void *base, size_t bytes)
+{
+    return (int)raw6(SYS_mbind, base, bytes, MPOL_DEFAULT, NULL, 0, 0);
+}
+
 bool os_has_foreign_mempolicy(void)
 {
     int mode = MPOL_DEFAULT;

@@ -46,6 +46,8 @@ int os_resident_pages(const void *base, size_t bytes, size_t *ret_pages);
 /* Prefer the nodes of `mask` (bit i = node i) for pages of the range that are
  * not there yet; falls back to other nodes when they are full, never kills. */
 int os_prefer_nodes(void *base, size_t bytes, uint64_t mask);
+/* No preference any more. */
+int os_prefer_any_node(void *base, size_t bytes);
 /* Is a NUMA policy in force in this thread that somebody else chose? */
 bool os_has_foreign_mempolicy(void);
 /* The nodes that this process may have memory from, in one system call; -errno: refused. */

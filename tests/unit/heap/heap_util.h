@@ -74,6 +74,29 @@ static bool trim(enum hy_tier t, void *p, size_t bytes)
     return purge(t, p, bytes) == 0;
 }
 
+/* Ends of blocks that lie on PM. */
+static bool may_split;
+static char *split_at;
+static size_t split_bytes;
+
+static bool split(void *p, size_t bytes)
+{
+    if (!may_split || !charge(HY_PM, bytes, false))
+        return false;
+    split_at = p;
+    split_bytes = bytes;
+    return true;
+}
+
+static void join(void *p, size_t bytes)
+{
+    assert_ptr_equal(p, split_at);
+    assert_int_equal(bytes, split_bytes);
+    assert_int_equal(purge(HY_DRAM, p, bytes), 0);
+    discharge(HY_PM, bytes);
+    split_at = NULL;
+}
+
 static int make_heap(void **state)
 {
     static const struct heap_host host = {.take = take,
@@ -81,6 +104,9 @@ static int make_heap(void **state)
                                           .charge = charge,
                                           .discharge = discharge,
                                           .room = room,
+                                          .room_now = room,
+                                          .split = split,
+                                          .join = join,
                                           .restore = restore,
                                           .trim = trim};
     const size_t bytes[HY_TIERS] = {RANGE, RANGE};
@@ -97,7 +123,7 @@ static int settle(void **state)
     (void)state;
     for (int t = 0; t < HY_TIERS; t++) {
         limit[t] = UINT64_MAX;
-        supplier_dry[t] = false;
+        supplier_dry[t] = may_split = false;
         heap_trim((enum hy_tier)t);
     }
     heap_set_favour(HY_DRAM);

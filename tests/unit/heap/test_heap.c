@@ -150,6 +150,51 @@ static void a_full_tier_gives_way_to_the_other(void **state)
         heap_free(p[i]);
 }
 
+static void a_large_block_lies_across_the_end_of_dram(void **state)
+{
+    const size_t n = 10 * HY_MIB, left = 3 * HY_MIB + HY_PAGE;
+    uint64_t before[HY_TIERS] = {charged[HY_DRAM], charged[HY_PM]};
+    (void)state;
+    may_split = true;
+    limit[HY_DRAM] = charged[HY_DRAM] + left;
+    char *p = heap_alloc(n, &dram);
+    size_t whole = heap_usable_size(p);
+    assert_int_equal(heap_tier_of(p), HY_DRAM);
+    assert_int_equal(charged[HY_DRAM] - before[HY_DRAM], left);
+    assert_ptr_equal(split_at + split_bytes,
+                     (char *)((uintptr_t)p & ~(HY_PAGE - 1)) + hy_align_up(whole, HY_PAGE));
+    assert_in_range(split_bytes, n - left, n - left + 2 * HY_PAGE);
+    assert_int_equal(charged[HY_PM] - before[HY_PM], split_bytes);
+    memset(p, 1, n);
+    /* Its end would lie in the middle, or on DRAM beyond the limit. */
+    assert_false(heap_resize_in_place(p, 2 * n));
+    assert_false(heap_resize_in_place(p, n / 2));
+    /* No room at all, or too little: the other tier as a whole. */
+    char *q = heap_alloc(n, &dram);
+    assert_int_equal(heap_tier_of(q), HY_PM);
+    heap_free(q);
+    heap_free(p);
+    assert_null(split_at);
+    heap_trim(HY_DRAM);
+    heap_trim(HY_PM);
+    assert_int_equal(charged[HY_DRAM], before[HY_DRAM]);
+    assert_int_equal(charged[HY_PM], before[HY_PM]);
+    /* The same memory, as a whole again, and zero. */
+    limit[HY_DRAM] = UINT64_MAX;
+    p = heap_alloc_zeroed(n, &dram);
+    for (size_t i = 0; i < n; i += HY_PAGE)
+        assert_int_equal(p[i], 0);
+    assert_null(split_at);
+    heap_free(p);
+    /* Where the caller wants no more on DRAM, whatever the room. */
+    struct heap_want part = dram;
+    part.most = HY_MIB;
+    p = heap_alloc(n, &part);
+    assert_in_range(split_bytes, n - HY_MIB, n - HY_MIB + 2 * HY_PAGE);
+    heap_free(p);
+    assert_null(split_at);
+}
+
 static void nothing_left_is_null_and_recovers(void **state)
 {
     (void)state;
@@ -364,6 +409,7 @@ int main(void)
         HEAP_TEST(absurd_sizes_are_refused),
         HEAP_TEST(a_medium_without_room_is_not_used),
         HEAP_TEST(a_full_tier_gives_way_to_the_other),
+        HEAP_TEST(a_large_block_lies_across_the_end_of_dram),
         HEAP_TEST(nothing_left_is_null_and_recovers),
         HEAP_TEST(small_classes_return_to_the_favoured_tier),
         HEAP_TEST(every_small_size_has_the_bin_of_its_class),

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * The tables of granules are made accessible as a tier's range fills. */
+#include "heap/internal.h"
+#include "sys/os.h"
+
+/* Rows that the tables grow by: whole pages of each, whatever the size of a row. */
+#define ROWS_GRANULE 512u
+#define ROWS_BITS    64u
+#define ROWS_MAP     4096u
+
+static struct {
+    uint32_t g, bits, map; /* accessible below this granule; under the tier's pages lock */
+    uint32_t committed;    /* and what all of them are, to be read without lock */
+} rows[HY_TIERS];
+
+/* Rows of a table of `row` bytes each, up to one at least. */
+static bool commit_rows(void *table, uint32_t *have, uint32_t want, uint32_t step, size_t row)
+{
+    uint32_t to = hy_align_up(want, step);
+    if (want <= *have)
+        return true;
+    if (os_commit((char *)table + *have * row, (to - *have) * row))
+        return false;
+    *have = to;
+    return true;
+}
+
+/* Tables are made accessible as the range fills, in steps; one granule beyond
+ * a new run, as neighbours are looked at. */
+bool tables_commit(enum hy_tier t, uint32_t i, uint32_t len)
+{
+    uint32_t end = hy_hg.first[t] + hy_hg.count[t];
+    uint32_t want = HY_MIN(i + len + 1, end);
+
+    if (!commit_rows(hy_hg.g, &rows[t].g, want, ROWS_GRANULE, sizeof(struct granule)) ||
+        !commit_rows(hy_hg.bits, &rows[t].bits, want, ROWS_BITS, SPAN_MAX_BLOCKS / 8) ||
+        !commit_rows(hy_heap.map, &rows[t].map, want, ROWS_MAP, 1))
+        return false;
+    __atomic_store_n(&rows[t].committed, HY_MIN(rows[t].g, rows[t].map), __ATOMIC_RELEASE);
+    return true;
+}
+
+uint32_t tables_committed(enum hy_tier t)
+{
+    return __atomic_load_n(&rows[t].committed, __ATOMIC_ACQUIRE);
+}
+
+void tables_init(enum hy_tier t)
+{
+    rows[t].g = rows[t].bits = rows[t].map = rows[t].committed = hy_hg.first[t];
+}
