@@ -15,11 +15,12 @@ import benchlib as lib
 
 # name: kind and size for bench-loops
 OPERATIONS = {"pair 16": ("pair", 16), "pair 64": ("pair", 64), "batch 64": ("batch", 64),
-              "calloc 64": ("calloc", 64), "realloc 64-128": ("realloc", 64), "aligned 64": ("aligned", 64),
+              "calloc 64": ("calloc", 64), "realloc 64-128": ("realloc", 64), "aligned 64": ("aligned", 64), "mix to 1K": ("mix", 1 << 10),
               "pair 1K": ("pair", 1 << 10), "batch 1K": ("batch", 1 << 10), "pair 16K": ("pair", 1 << 14),
               "batch 16K": ("batch", 1 << 14), "pair 256K": ("pair", 1 << 18)}
 CONFIGS = ("glibc", "jemalloc", "mimalloc", "tcmalloc", "passive", "dram", "pm")
-PAIR_LIMIT = 75       # instructions of "pair 64" on the DRAM heap and the PM heap
+PAIR_LIMIT = 50       # instructions of "pair 64" on the DRAM heap and the PM heap
+MIX = "mix to 1K"     # at most mimalloc's in the same run
 SITES_LIMIT = 1.02    # instructions with call sites over without
 
 PYTHON = """
@@ -176,8 +177,12 @@ def check(args, result):
             value = (operations or {}).get(name, {}).get("pair 64")
             if value is None:
                 failures.append(f"{name}: 64-byte pair not measured")
-            elif value > PAIR_LIMIT:
+            elif round(value) > PAIR_LIMIT:
                 failures.append(f"{name}: a 64-byte malloc/free pair takes {value:.0f} instructions, limit {PAIR_LIMIT}")
+            mix = (operations or {}).get(name, {}).get(MIX)
+            peer = (operations or {}).get("mimalloc", {}).get(MIX)
+            if mix is not None and peer is not None and mix > peer:
+                failures.append(f"{name}: a mix of sizes to 1 KiB takes {mix:.1f} instructions, mimalloc {peer:.1f}")
     if args.part in ("all", "sites"):
         if not sites:
             failures.append("call sites: not measured")

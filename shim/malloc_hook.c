@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * The exported allocation family. Each hook asks the table in force and obeys
- * the libc's contract; nothing is decided here. The plain ones end in a jump.
+ * the libc's contract; nothing is decided here. The plain ones end in a jump. A block of ours
+ * that the thread's cache has a place for needs no table: every table would put it there.
  *
  * A program with an allocator linked in, or one preloaded before us, may define some names of
  * the family and not others. So a function that can be made from another one calls that by its
@@ -38,22 +39,23 @@ OWN(posix_memalign);
 
 HY_EXPORT void *malloc(size_t n)
 {
-    return runtime_ops()->malloc(n);
+    return RUNTIME_OP(malloc)(n);
 }
 
 HY_EXPORT void free(void *p)
 {
-    runtime_ops()->free(p);
+    if (HY_UNLIKELY(!heap_owns(p) || !heap_push(hy_cache, p)))
+        RUNTIME_OP(free)(p);
 }
 
 HY_EXPORT void *calloc(size_t count, size_t size)
 {
-    return runtime_ops()->calloc(count, size);
+    return RUNTIME_OP(calloc)(count, size);
 }
 
 HY_EXPORT void *realloc(void *p, size_t n)
 {
-    return runtime_ops()->realloc(p, n);
+    return RUNTIME_OP(realloc)(p, n);
 }
 
 HY_EXPORT void *reallocarray(void *p, size_t count, size_t size)
@@ -63,7 +65,7 @@ HY_EXPORT void *reallocarray(void *p, size_t count, size_t size)
         errno = ENOMEM;
         return NULL;
     }
-    return IS_OURS(reallocarray) ? realloc(p, n) : runtime_ops()->realloc(p, n);
+    return IS_OURS(reallocarray) ? realloc(p, n) : RUNTIME_OP(realloc)(p, n);
 }
 
 /* C23; the size is a promise that is not needed. */
@@ -101,7 +103,7 @@ static void *aligned(size_t align, size_t n)
 {
     void *p = NULL;
     if (HY_LIKELY(IS_OURS(malloc)))
-        return runtime_ops()->memalign(align, n);
+        return RUNTIME_OP(memalign)(align, n);
     if (!IS_OURS(memalign))
         return memalign(align, n);
     if (!IS_OURS(posix_memalign)) {
@@ -110,7 +112,7 @@ static void *aligned(size_t align, size_t n)
             errno = e;
         return e ? NULL : p;
     }
-    return IS_OURS(aligned_alloc) ? runtime_ops()->memalign(align, n) : aligned_alloc(align, n);
+    return IS_OURS(aligned_alloc) ? RUNTIME_OP(memalign)(align, n) : aligned_alloc(align, n);
 }
 
 /* glibc rounds an alignment that is no power of two up, and refuses one that
@@ -122,7 +124,7 @@ HY_EXPORT void *memalign(size_t align, size_t n)
         return NULL;
     }
     align = power_of_two(align);
-    return IS_OURS(memalign) ? aligned(align, n) : runtime_ops()->memalign(align, n);
+    return IS_OURS(memalign) ? aligned(align, n) : RUNTIME_OP(memalign)(align, n);
 }
 
 HY_EXPORT void *aligned_alloc(size_t align, size_t n)
@@ -136,7 +138,7 @@ HY_EXPORT int posix_memalign(void **ret, size_t align, size_t n)
     int saved = errno;
     if (align == 0 || align % sizeof(void *) || (align & (align - 1)))
         return EINVAL;
-    void *p = IS_OURS(posix_memalign) ? aligned(align, n) : runtime_ops()->memalign(align, n);
+    void *p = IS_OURS(posix_memalign) ? aligned(align, n) : RUNTIME_OP(memalign)(align, n);
     errno = saved;
     if (!p)
         return ENOMEM;
@@ -160,7 +162,7 @@ HY_EXPORT void *pvalloc(size_t n)
 
 HY_EXPORT size_t malloc_usable_size(void *p)
 {
-    return p ? runtime_ops()->usable_size(p) : 0;
+    return p ? RUNTIME_OP(usable_size)(p) : 0;
 }
 
 /* --- glibc's other names ------------------------------------------------------------------- */
@@ -174,12 +176,12 @@ HY_EXPORT size_t malloc_usable_size(void *p)
 static const struct alloc_ops *libc_ops(void)
 {
     const struct alloc_ops *libc = next_libc();
-    return HY_LIKELY(!libc) ? runtime_ops() : libc;
+    return HY_LIKELY(!libc) ? &hy_ops : libc;
 }
 
 static const struct alloc_ops *libc_ops_for(const void *p)
 {
-    return heap_owns(p) ? runtime_ops() : libc_ops();
+    return heap_owns(p) ? &hy_ops : libc_ops();
 }
 
 LIBC_NAME(void *, __libc_malloc, size_t n)

@@ -42,6 +42,25 @@ static void batch(size_t size, long count)
     }
 }
 
+/* Sizes from 16 bytes up to `size`, a power of two, as programs mix them: each next one from a
+ * generator that costs two instructions. */
+static void mixed(size_t size, long count)
+{
+    volatile char *block[BATCH];
+    unsigned r = 1;
+
+    for (long i = 0; i < count; i += BATCH) {
+        for (int k = 0; k < BATCH; k++) {
+            r = r * 1664525u + 1013904223u;
+            block[k] = malloc((r >> 16 & (size - 1)) | 16);
+            need((const void *)block[k]);
+            *block[k] = 1;
+        }
+        for (int k = 0; k < BATCH; k++)
+            free((void *)block[k]);
+    }
+}
+
 static void zeroed(size_t size, long count)
 {
     for (long i = 0; i < count; i++) {
@@ -83,11 +102,8 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(size_t size, long count);
-    } kind[] = {{"pair", pair},
-                {"batch", batch},
-                {"calloc", zeroed},
-                {"realloc", grow},
-                {"aligned", aligned}};
+    } kind[] = {{"pair", pair},     {"batch", batch},  {"mix", mixed},
+                {"calloc", zeroed}, {"realloc", grow}, {"aligned", aligned}};
 
     for (size_t i = 0; argc == 4 && i < sizeof(kind) / sizeof(kind[0]); i++) {
         if (strcmp(argv[1], kind[i].name) == 0) {
@@ -95,6 +111,6 @@ int main(int argc, char **argv)
             return 0;
         }
     }
-    fputs("usage: loops pair|batch|calloc|realloc|aligned SIZE COUNT\n", stderr);
+    fputs("usage: loops pair|batch|mix|calloc|realloc|aligned SIZE COUNT\n", stderr);
     return 2;
 }

@@ -35,13 +35,22 @@ static size_t boot_usable_size(void *p)
     return next_alloc()->usable_size(p);
 }
 
-const struct alloc_ops boot_ops = {boot_malloc,  boot_free,     boot_calloc,
-                                   boot_realloc, boot_memalign, boot_usable_size};
-const struct alloc_ops *hy_ops = &boot_ops;
+struct alloc_ops hy_ops = {boot_malloc,  boot_free,     boot_calloc,
+                           boot_realloc, boot_memalign, boot_usable_size};
 
 void runtime_set_ops(const struct alloc_ops *ops)
 {
-    __atomic_store_n(&hy_ops, ops, __ATOMIC_RELEASE);
+    __atomic_store_n(&hy_ops.free, ops->free, __ATOMIC_RELEASE);
+    __atomic_store_n(&hy_ops.usable_size, ops->usable_size, __ATOMIC_RELEASE);
+    __atomic_store_n(&hy_ops.realloc, ops->realloc, __ATOMIC_RELEASE);
+    __atomic_store_n(&hy_ops.memalign, ops->memalign, __ATOMIC_RELEASE);
+    __atomic_store_n(&hy_ops.calloc, ops->calloc, __ATOMIC_RELEASE);
+    __atomic_store_n(&hy_ops.malloc, ops->malloc, __ATOMIC_RELEASE);
+}
+
+bool runtime_ops_are_first(void)
+{
+    return RUNTIME_OP(malloc) == boot_malloc;
 }
 
 enum hy_state runtime_state(void)

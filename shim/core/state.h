@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * The states of the library, and the table of allocation functions that the hooks call: it is
- * swapped as a whole. */
+ * The states of the library, and the table of allocation functions that the hooks call. */
 #ifndef HYBRID_CORE_STATE_H
 #define HYBRID_CORE_STATE_H
 
@@ -17,12 +16,15 @@
  * Every change is a compare-and-exchange. */
 enum hy_state { HY_BOOT, HY_SERVING, HY_STEERING, HY_PASSIVE, HY_ENDED };
 
-extern HY_HIDDEN const struct alloc_ops *hy_ops; /* never NULL; read with runtime_ops() */
+/* The table itself, not a pointer to one: the hooks end in one jump. No entry is ever NULL. */
+extern HY_HIDDEN struct alloc_ops hy_ops;
 
-static inline const struct alloc_ops *runtime_ops(void)
-{
-    return __atomic_load_n(&hy_ops, __ATOMIC_ACQUIRE);
-}
+/* One of its functions. On x86-64 every load acquires, and a plain one is part of the jump. */
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+#define RUNTIME_OP(name) (hy_ops.name)
+#else
+#define RUNTIME_OP(name) __atomic_load_n(&hy_ops.name, __ATOMIC_ACQUIRE)
+#endif
 
 enum hy_state runtime_state(void);
 /* From one state to another; false when the state was not `from` (another thread
@@ -30,9 +32,11 @@ enum hy_state runtime_state(void);
 bool runtime_change_state(enum hy_state from, enum hy_state to);
 const char *runtime_state_name(enum hy_state s);
 
+/* Function by function: those that take blocks before those that make them, as a thread may see the
+ * old and the new ones mixed. So the new ones must know the blocks of the old. */
 void runtime_set_ops(const struct alloc_ops *ops);
-/* What the hooks call first: the next allocator. */
-extern const struct alloc_ops boot_ops;
+/* The next allocator still serves, as nothing else was set. */
+bool runtime_ops_are_first(void);
 
 /* What is known of the machine once placement has begun. */
 struct runtime_machine {

@@ -38,7 +38,7 @@ struct thread_cache {
 
 extern HY_HIDDEN struct heap_range hy_heap;
 /* Bin from which a class, and a small size by its step, is served first, by the tier in favour: as
- * what is to be added to the address of a cache. */
+ * the index of its first word in a cache. */
 extern HY_HIDDEN uint16_t hy_hot_bin[SIZECLASS_COUNT];
 extern HY_HIDDEN uint16_t hy_hot_step[SIZECLASS_STEPS];
 extern __thread struct thread_cache *hy_cache __attribute__((tls_model("initial-exec")));
@@ -55,23 +55,43 @@ static inline unsigned heap_bin(enum hy_tier t, unsigned cls)
 
 enum hy_tier heap_tier_of(const void *p); /* p must be ours */
 
+/* The words of all bins, one after the other. An index into them can be part of an instruction's
+ * address; a compiler that sees two uses of one rather computes the address first. */
+enum { BIN_TOP, BIN_BOTTOM, BIN_END, BIN_WORDS };
+_Static_assert(sizeof(struct cache_bin) == BIN_WORDS * sizeof(void **), "three words a bin");
+#define HEAP_HIDE_USES(v) __asm__("" : "+r"(v))
+
 static inline size_t heap_hot_offset(size_t bin)
 {
-    return bin * sizeof(struct cache_bin);
+    return bin * BIN_WORDS;
 }
 
-static inline struct cache_bin *heap_bin_at(struct thread_cache *tc, size_t offset)
+static inline void ***heap_bin_words(struct thread_cache *tc)
 {
-    struct cache_bin *b = (struct cache_bin *)(void *)((char *)tc->bin + offset);
-    __asm__("" : "+r"(b)); /* one address, not one for each field */
-    return b;
+    return (void ***)(void *)tc->bin;
 }
 
-/* NULL: the slow path of malloc. */
+static inline bool heap_is_empty_at(struct thread_cache *tc, size_t offset)
+{
+    void ***word = heap_bin_words(tc);
+    return word[offset + BIN_TOP] == word[offset + BIN_BOTTOM];
+}
+
+/* From the bin at an offset, which is not empty. */
+static inline void *heap_pop_at(struct thread_cache *tc, size_t offset)
+{
+    void ***word = heap_bin_words(tc), **top = word[offset + BIN_TOP];
+    HEAP_HIDE_USES(offset);
+    HEAP_HIDE_USES(word); /* the word is read again: one instruction does all that follows */
+    word[offset + BIN_TOP]--;
+    return top[-1];
+}
+
+/* NULL: there is none. */
 static inline void *heap_pop(struct thread_cache *tc, size_t bin)
 {
-    struct cache_bin *b = heap_bin_at(tc, heap_hot_offset(bin));
-    return b->top == b->bottom ? NULL : *--b->top;
+    size_t offset = heap_hot_offset(bin);
+    return heap_is_empty_at(tc, offset) ? NULL : heap_pop_at(tc, offset);
 }
 
 #define HEAP_LOOKED_AT 2 /* blocks that are looked at for one that is freed twice */
@@ -79,13 +99,16 @@ static inline void *heap_pop(struct thread_cache *tc, size_t bin)
 /* The hot path of free for a pointer of ours; false: take heap_free_slow. */
 static inline bool heap_push(struct thread_cache *tc, void *p)
 {
-    unsigned v = hy_heap.map[((uintptr_t)p - hy_heap.base) >> HEAP_GRANULE_SHIFT];
-    struct cache_bin *b = heap_bin_at(tc, heap_hot_offset(v));
-    void **top = b->top;
-    if (HY_UNLIKELY(top == b->end || top[-1] == p || top[-2] == p)) /* full, or freed just now */
-        return false;
+    size_t v = hy_heap.map[((uintptr_t)p - hy_heap.base) >> HEAP_GRANULE_SHIFT];
+    size_t offset = heap_hot_offset(v);
+    void ***word = heap_bin_words(tc);
+    HEAP_HIDE_USES(offset);
+    void **top = word[offset + BIN_TOP];
+    if (HY_UNLIKELY(top == word[offset + BIN_END] || top[-1] == p || top[-2] == p))
+        return false; /* full, or freed just now */
+    HEAP_HIDE_USES(offset);
     *top = p;
-    b->top = top + 1;
+    word[offset + BIN_TOP] = top + 1;
     return true;
 }
 

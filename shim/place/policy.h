@@ -20,6 +20,8 @@ struct policy_view {
     bool in_registry;
     char registry[HY_PATH_MAX], registry_error[96];
 };
+/* Until placement begins: DRAM without limit, and nobody to be asked. Before the first charge. */
+void policy_alone(void);
 void policy_init(const struct hy_settings *s, const struct runtime_machine *m);
 /* With the floor (floor.h) DRAM refuses only what others have asked for. */
 bool policy_charge(enum hy_tier t, size_t bytes, bool force);

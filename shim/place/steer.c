@@ -113,11 +113,13 @@ static HY_COLD void *sampled(size_t n, void *p)
 void *steer_malloc(size_t n)
 {
     struct thread_cache *tc = hy_cache;
-    struct cache_bin *b = heap_bin_at(tc, hot_offset(n));
-    if (HY_UNLIKELY(b->top == b->bottom))
+    size_t offset = hot_offset(n);
+    HEAP_HIDE_USES(offset);
+    if (HY_UNLIKELY(heap_is_empty_at(tc, offset)))
         return slow(n, PLAIN);
-    void *p = *--b->top;
-    return HY_LIKELY((tc->sample -= (int64_t)n) >= 0) ? p : sampled(n, p);
+    if (HY_UNLIKELY((tc->sample -= (int64_t)n) < 0))
+        return sampled(n, heap_pop_at(tc, offset));
+    return heap_pop_at(tc, offset);
 }
 
 static HY_COLD void free_slow(void *p)

@@ -209,6 +209,7 @@ static const char *make_heap(void)
 
     if (reserve())
         return "no address space for the heaps (RLIMIT_AS?)";
+    policy_alone();
     supply_open(HY_DRAM, range.base, range.bytes[HY_DRAM], &plain);
     if (heap_init(range.base, range.bytes, &host)) {
         os_unmap(range.base, range.bytes[HY_DRAM] + range.bytes[HY_PM]);
@@ -400,16 +401,17 @@ void runtime_prepare(void)
     errno = saved;
 }
 
-/* The common machine has one memory. A file tells, as who loads a library may open files; a filter
+/* The common machine has one memory. Files tell, as who loads a library may open files; a filter
  * from before exec may kill for get_mempolicy. */
 static bool one_memory(void)
 {
     uint64_t nodes;
     if (hy_config.set.pm.kind != HY_PM_AUTO)
         return false;
-    if (topology_nodes("/sys", &nodes) && os_memory_nodes(&nodes))
-        return false;
-    return (nodes & (nodes - 1)) == 0;
+    if (topology_single_node("/sys"))
+        return true;
+    return topology_nodes("/sys", &nodes) && os_memory_nodes(&nodes) == 0 &&
+           (nodes & (nodes - 1)) == 0;
 }
 
 /* Why there is nothing to place, as far as is known at once; NULL: there may be. */
@@ -441,7 +443,7 @@ static void serve(void)
         if (hy_config.set.policy != HY_POLICY_PM && !control_joins())
             policy_join();
     }
-    if (runtime_ops() == &boot_ops)
+    if (runtime_ops_are_first())
         runtime_set_ops(hy_config.set.dram_allocator == HY_DRAM_NEXT ? &steer_next_ops
                                                                      : &steer_ops);
     if (hy_config.set.start == 0)

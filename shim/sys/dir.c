@@ -3,6 +3,7 @@
 #include "sys/os.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "sys/raw.h"
 
@@ -14,6 +15,14 @@ struct entry {
     uint8_t type;
     char name[];
 };
+
+unsigned os_folder_count(const char *path)
+{
+    struct stat st;
+    if (raw4(SYS_newfstatat, AT_FDCWD, path, &st, 0) != 0 || st.st_nlink < 2)
+        return 0;
+    return (unsigned)st.st_nlink - 2; /* its name and its dot; each folder has a dot-dot */
+}
 
 int os_list_dir(const char *path, void (*fn)(void *ctx, const char *name), void *ctx)
 {

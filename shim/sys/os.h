@@ -123,6 +123,9 @@ int os_unlock_bytes(int fd, uint64_t offset, uint64_t bytes);
 /* Does another open file hold it? 1, 0 or -errno. */
 int os_byte_is_locked(int fd, uint64_t offset);
 bool os_file_exists(const char *path);
+/* How many folders a folder holds, by its count of links; 0: none, or the file system does not
+ * count them so. */
+unsigned os_folder_count(const char *path);
 void os_close(int fd);
 /* Which file a descriptor is, to notice that the program closed it. */
 struct os_file_id {
