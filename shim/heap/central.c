@@ -56,14 +56,14 @@ static uint8_t colour_of(uint32_t span, unsigned cls, size_t spare)
 {
     size_t step = HY_MAX(sizeclass_bytes[cls] & -(size_t)sizeclass_bytes[cls], (size_t)LINE);
     size_t choices = HY_MIN(spare, UINT8_MAX * LINE) / step + 1;
-    return (uint8_t)(span % choices * step / LINE);
+    return (uint8_t)(span / SPAN_GRANULES % choices * step / LINE);
 }
 
 static bool make_span(enum hy_tier t, unsigned cls, bool force)
 {
     struct central *c = &central[t][cls];
     struct granule *g = hy_hg.g;
-    uint32_t len = sizeclass_span_granules(cls);
+    uint32_t len = SPAN_GRANULES;
     size_t bytes = (size_t)len << HEAP_GRANULE_SHIFT;
     unsigned blocks = (unsigned)(bytes / sizeclass_bytes[cls]);
     /* The first span of a class may never be used in full. */
@@ -80,9 +80,9 @@ static bool make_span(enum hy_tier t, unsigned cls, bool force)
     g[i].n_free = g[i].n_blocks = (uint16_t)blocks;
     g[i].first_word = 0;
     g[i].colour = colour_of(i, cls, bytes % sizeclass_bytes[cls]);
+    g[i].cls = (uint8_t)cls;
     for (uint32_t k = 0; k < len; k++) {
-        g[i + k].cls = (uint8_t)cls;
-        g[i + k].from_head = (uint8_t)k;
+        hy_hg.from_head[i + k] = (uint8_t)k;
         hy_heap.map[i + k] = (uint8_t)heap_bin(t, cls);
     }
     list_add(c, i);
@@ -149,7 +149,7 @@ static void give_one(struct central *c, enum hy_tier t, unsigned cls, void *p)
     static bool told;
     struct granule *g = hy_hg.g;
     uint32_t i = granule_of(p);
-    i -= g[i].from_head;
+    i -= hy_hg.from_head[i];
     size_t off = (uintptr_t)p - (uintptr_t)granule_addr(i) - g[i].colour * LINE;
     unsigned k = (unsigned)((off * (uint64_t)reciprocal[cls]) >> 32);
     uint64_t *word = bits_of(i) + k / 64, bit = 1ull << (k % 64);
@@ -166,7 +166,7 @@ static void give_one(struct central *c, enum hy_tier t, unsigned cls, void *p)
         list_add(c, i);
     if (++g[i].n_free < g[i].n_blocks)
         return;
-    if (c->n_empty >= (sizeclass_span_granules(cls) == 1 ? EMPTY_KEPT : 0u)) {
+    if (c->n_empty >= EMPTY_KEPT) {
         list_remove(c, i);
         unmake_span(c, i);
     } else {

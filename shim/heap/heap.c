@@ -31,11 +31,12 @@ int heap_init(void *base, const size_t bytes[HY_TIERS], const struct heap_host *
         bytes[HY_DRAM] % HEAP_STEP || bytes[HY_PM] % HEAP_STEP)
         return -EINVAL;
     /* Address space only: pages of these tables appear as the heap is used. Each is whole pages. */
-    int e = os_reserve(map + granules, HY_PAGE, &tables);
+    int e = os_reserve(map + 2 * granules, HY_PAGE, &tables);
     if (e)
         return e;
     hy_hg.g = tables;
     hy_hg.bits = (void *)((char *)tables + bits);
+    hy_hg.from_head = (uint8_t *)tables + map + granules;
     hy_hg.host = *host;
     hy_hg.first[HY_DRAM] = 0;
     hy_hg.count[HY_DRAM] = (uint32_t)(bytes[HY_DRAM] >> HEAP_GRANULE_SHIFT);
@@ -116,7 +117,7 @@ static void *small_from(enum hy_tier t, unsigned cls)
     void *p = heap_pop(hy_cache, heap_bin(t, cls));
     if (!p)
         p = cache_refill(t, cls, false);
-    if (!p && await(t, (size_t)sizeclass_span_granules(cls) << HEAP_GRANULE_SHIFT))
+    if (!p && await(t, (size_t)SPAN_GRANULES << HEAP_GRANULE_SHIFT))
         p = cache_refill(t, cls, false);
     return p;
 }
@@ -153,14 +154,14 @@ void heap_all_resident(bool is)
 static unsigned colours_of(size_t n, bool sampled)
 {
     unsigned spare = (unsigned)((hy_align_up(n, HY_PAGE) - n) / LINE) + 1;
-    return sampled || spare >= COLOURS / 4 ? HY_MIN(spare, COLOURS) : COLOURS;
+    bool is_free = sampled || n < COLOUR_MIN || __atomic_load_n(&resident, __ATOMIC_RELAXED);
+    return is_free || spare >= COLOURS / 4 ? HY_MIN(spare, COLOURS) : COLOURS;
 }
 
 static uint8_t next_colour(size_t n, size_t align, bool sampled)
 {
     static uint32_t turn;
-    if (align > LINE || (n < COLOUR_MIN && !sampled) ||
-        __atomic_load_n(&resident, __ATOMIC_RELAXED))
+    if (align > LINE)
         return 0;
     /* An odd step visits them all; a large one keeps neighbours apart. */
     return (uint8_t)(__atomic_add_fetch(&turn, 37, __ATOMIC_RELAXED) % COLOURS %
@@ -207,7 +208,7 @@ static uint32_t pages_beyond(const struct attempt *at, const struct heap_want *w
         return 0;
     if (at->room)
         room = HY_MIN(room, at->room(HY_DRAM));
-    if (room < HEAP_GRANULE || room >= size || (size - room) / HY_PAGE >= UINT32_MAX)
+    if (room < HEAP_CHUNK || room >= size || (size - room) / HY_PAGE >= UINT32_MAX)
         return 0;
     return (uint32_t)((size - room + HY_PAGE - 1) / HY_PAGE);
 }
@@ -362,7 +363,7 @@ static bool resize_run(uint32_t i, size_t n)
     size_t size = hy_align_up((n ? n : 1) + g->colour * LINE, HY_PAGE);
     size_t len = hy_align_up(size, HEAP_GRANULE) >> HEAP_GRANULE_SHIFT;
 
-    if (hy_locks_held() || (n <= SIZECLASS_MAX && g->len > 1) || g->away)
+    if (hy_locks_held() || (n <= SIZECLASS_MAX && g->len > SIZECLASS_MAX / HEAP_GRANULE) || g->away)
         return false; /* no lock now; or a class fits better; or its end would lie in the middle */
     if (len > g->len) {
         uint32_t before = g->len;

@@ -15,8 +15,11 @@
 
 /* Ranges are multiples of this many granules; the tables' rows for them are then
  * whole pages, whatever the size of a row. */
-#define HEAP_STEP_GRANULES 4096u
+#define HEAP_STEP_GRANULES 65536u
 #define HEAP_STEP          (HEAP_STEP_GRANULES * HEAP_GRANULE)
+
+/* Memory comes in multiples of this, and programs bargain for DRAM in them. */
+#define HEAP_CHUNK ((size_t)64 * HY_KIB)
 
 /* What the heaps ask of the rest of the library. All callbacks may be called
  * with a heap lock held and must not allocate from the heaps. */

@@ -7,7 +7,7 @@
 #include "base/types.h"
 #include "heap/rules/sizeclass.h"
 
-#define HEAP_GRANULE_SHIFT 16
+#define HEAP_GRANULE_SHIFT 12 /* HY_PAGE */
 #define HEAP_GRANULE       ((size_t)1 << HEAP_GRANULE_SHIFT)
 #define HEAP_BINS          (HY_TIERS * SIZECLASS_COUNT)
 

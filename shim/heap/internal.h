@@ -12,7 +12,8 @@
 
 #define NO_GRANULE      UINT32_MAX
 #define LINE            64u
-#define SPAN_MAX_BLOCKS (HEAP_GRANULE / 16)
+#define SPAN_GRANULES   16u                  /* 64 KiB */
+#define SPAN_MAX_BLOCKS (HEAP_GRANULE / 16) /* a granule */
 
 enum run_state {
     RUN_NONE = 0, /* never taken from the supplier */
@@ -27,7 +28,6 @@ enum run_state {
 struct granule {
     uint8_t state;
     uint8_t cls;       /* RUN_SPAN */
-    uint8_t from_head; /* RUN_SPAN: granules from the head */
     bool zeroed;       /* RUN_LARGE: was zero when handed out */
     bool on_list;      /* RUN_SPAN: in its class's list of spans with free blocks */
     uint8_t colour;    /* cache lines before the block, or the first of a span */
@@ -53,6 +53,7 @@ struct granule {
 
 struct heap_global {
     struct granule *g;
+    uint8_t *from_head; /* granules from the head of its span */
     uint64_t *bits; /* SPAN_MAX_BLOCKS bits a granule: 1 = free block */
     uint32_t first[HY_TIERS], count[HY_TIERS];
     struct heap_host host;

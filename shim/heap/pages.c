@@ -8,8 +8,9 @@
 #include "sys/os.h"
 
 /* From the supplier at a time: a part of what was taken so far, within these bounds. */
-#define CHUNK_MIN   4u
-#define CHUNK_MAX   64u
+#define CHUNK_GRANULES ((uint32_t)(HEAP_CHUNK / HEAP_GRANULE))
+#define CHUNK_MIN   (4 * CHUNK_GRANULES)
+#define CHUNK_MAX   (64 * CHUNK_GRANULES)
 #define CHUNK_SHARE 8
 /* What may lie dirty: a base, a part of what is live, and what was given back too early. */
 #define GRANULE_PAGES (HEAP_GRANULE / HY_PAGE)
@@ -164,15 +165,17 @@ static bool grow(enum hy_tier t, uint32_t len)
 {
     struct pages *p = &pg[t];
     uint32_t share = (uint32_t)HY_MIN(p->taken_granules / CHUNK_SHARE, (uint64_t)CHUNK_MAX);
-    uint32_t n = HY_MAX(len, HY_MAX(share, CHUNK_MIN));
+    uint32_t least = hy_align_up(len, CHUNK_GRANULES);
+    uint32_t n = hy_align_up(HY_MAX(len, HY_MAX(share, CHUNK_MIN)), CHUNK_GRANULES);
     void *base = hy_hg.host.take(t, (size_t)n << HEAP_GRANULE_SHIFT);
-    if (!base && n > len)
-        base = hy_hg.host.take(t, (size_t)(n = len) << HEAP_GRANULE_SHIFT);
+    if (!base && n > least)
+        base = hy_hg.host.take(t, (size_t)(n = least) << HEAP_GRANULE_SHIFT);
     if (!base) { /* the address space is short: it is added to what is there */
         become_tight(t);
         uint32_t have = free_at_end(t);
-        if (have < len)
-            base = hy_hg.host.take(t, (size_t)(n = len - have) << HEAP_GRANULE_SHIFT);
+        n = hy_align_up(len - HY_MIN(have, len), CHUNK_GRANULES);
+        if (n > 0)
+            base = hy_hg.host.take(t, (size_t)n << HEAP_GRANULE_SHIFT);
     }
     if (!base || !tables_commit(t, granule_of(base), n))
         return false;

@@ -7,7 +7,8 @@
 #include "sys/os.h"
 
 #define SUPPLY_PIECES  64
-#define SUPPLY_GRANULE ((size_t)1 << 16) /* what is taken, purged and restored are multiples */
+#define SUPPLY_GRANULE ((size_t)HY_PAGE)     /* what is purged and restored are multiples */
+#define SUPPLY_UNIT    ((size_t)64 * HY_KIB) /* and what is taken */
 
 struct chunk {
     char *base;

@@ -103,7 +103,7 @@ static bool memkind_has_room(void)
 static size_t size_within(size_t bytes)
 {
     size_t unit = (size_t)1 << (63 - __builtin_clzl(bytes));
-    unit = HY_MAX(unit / 4, SUPPLY_GRANULE);
+    unit = HY_MAX(unit / 4, SUPPLY_UNIT);
     return bytes & ~(unit - 1);
 }
 
@@ -112,7 +112,7 @@ static char *whole_of(memkind_t kind, char *base, size_t avail, size_t least, si
 {
     for (size_t n = size_within(avail); n >= least && n > 0; n = size_within(n - 1)) {
         void *p = NULL;
-        if (mk.posix_memalign(kind, &p, SUPPLY_GRANULE, n) || !p)
+        if (mk.posix_memalign(kind, &p, SUPPLY_UNIT, n) || !p)
             continue;
         /* In a thread whose jemalloc state is gone, memkind serves any kind from
          * its default arena: never trust the kind, check the address. */

@@ -46,7 +46,7 @@ static void claim_rest_locked(void)
 {
     uint64_t used = get(&hy_pol.used[HY_DRAM]), have = get(&hy_pol.claimed);
     uint64_t need = used > hy_pol.inherited ? used - hy_pol.inherited : 0;
-    for (uint64_t part = need; have < need && part >= HEAP_GRANULE;) {
+    for (uint64_t part = need; have < need && part >= HEAP_CHUNK;) {
         part = HY_MIN(part, need - have);
         if (registry_claim_dram(hy_pol.reg, part) == 0)
             have += part;
@@ -59,7 +59,7 @@ static void claim_rest_locked(void)
 /* What a small program needs: it shall not have to wait for a thread of ours. */
 static uint64_t first_part(void)
 {
-    return HY_MAX(hy_pol.lease / FIRST_PART, (uint64_t)HEAP_GRANULE);
+    return HY_MAX(hy_pol.lease / FIRST_PART, (uint64_t)HEAP_CHUNK);
 }
 
 static void claim_first_locked(void)
@@ -286,9 +286,9 @@ static void claim_inherited_locked(void)
     uint64_t used = get(&hy_pol.used[HY_DRAM]);
     hy_pol.inherited = HY_MIN(hy_pol.inherited, used);
     uint64_t step = hy_pol.inherited;
-    while (step >= HEAP_GRANULE && registry_claim_dram(hy_pol.reg, step) != 0)
+    while (step >= HEAP_CHUNK && registry_claim_dram(hy_pol.reg, step) != 0)
         step /= 2;
-    if (step < HEAP_GRANULE)
+    if (step < HEAP_CHUNK)
         return;
     put(&hy_pol.claimed, get(&hy_pol.claimed) + step);
     hy_pol.inherited -= step;

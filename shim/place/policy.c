@@ -214,8 +214,8 @@ void policy_init(const struct hy_settings *s, const struct runtime_machine *m)
     hy_pol.shared = hy_amount_bytes(s->dram_shared, m->dram_bytes);
     hy_pol.limit[HY_DRAM] = HY_MIN(hy_pol.limit[HY_DRAM], hy_pol.shared);
     floor_init(s, m, hy_pol.limit[HY_DRAM], hy_pol.shared);
-    hy_pol.lease = HY_MIN(HY_MAX(hy_pol.shared / 64, (uint64_t)HEAP_GRANULE), 16 * HY_MIB);
-    hy_pol.lease &= ~(uint64_t)(HEAP_GRANULE - 1);
+    hy_pol.lease = HY_MIN(HY_MAX(hy_pol.shared / 64, (uint64_t)HEAP_CHUNK), 16 * HY_MIB);
+    hy_pol.lease &= ~(uint64_t)(HEAP_CHUNK - 1);
     hy_pol.lease =
         1ull << (63 - __builtin_clzll(hy_pol.lease)); /* hy_align_up wants a power of two */
     share_path(hy_pol.reg_path, sizeof(hy_pol.reg_path));

@@ -72,12 +72,38 @@ static void *from_heaps(size_t n, enum request how, const struct heap_want *w)
     return note_failed(p, w, n);
 }
 
+static uint32_t weight_of(int64_t interval, size_t n)
+{
+    return (uint32_t)HY_MIN((uint64_t)interval / HY_MAX(n, (size_t)1) + 1, UINT32_MAX);
+}
+
+/* The next sample is not always as far away: patterns must not hide from it. */
+static int64_t next_sample(int64_t interval, uintptr_t seed)
+{
+    return interval / 2 +
+           (int64_t)((seed >> 4) * 0x9E3779B97F4A7C15u >> 1) % (interval > 0 ? interval : 1);
+}
+
+/* As sampled(), of a block that has a run in any case. */
+static void sample_run(size_t n, struct heap_want *w)
+{
+    int64_t interval = heap_sample_interval();
+    if (hy_cache->state != CACHE_LIVE || interval == INT64_MAX ||
+        (hy_cache->sample -= (int64_t)n) >= 0)
+        return;
+    hy_cache->sample = next_sample(interval, (uintptr_t)hy_cache->sample << 4);
+    w->weight = weight_of(interval, n);
+    look_up_site(n, w);
+}
+
 static HY_COLD void *slow(size_t n, enum request how)
 {
     if (may_ask() && n <= PTRDIFF_MAX) {
         struct heap_want w = default_want();
         if (n >= site_from)
             look_up_site(n, &w);
+        else if (n > SIZECLASS_MAX && site_from != SIZE_MAX)
+            sample_run(n, &w);
         void *p = from_heaps(n, how, &w);
         if (p)
             return p;
@@ -94,14 +120,12 @@ static HY_COLD void *sampled(size_t n, void *p)
         hy_cache->sample = HEAP_LOOK_AGAIN;
         return p;
     }
-    /* Not the same distance each time: patterns must not hide from it. */
-    hy_cache->sample = interval / 2 + (int64_t)(((uintptr_t)p >> 4) * 0x9E3779B97F4A7C15u >> 1) %
-                                          (interval > 0 ? interval : 1);
+    hy_cache->sample = next_sample(interval, (uintptr_t)p);
     if (!may_ask() || site_from == SIZE_MAX)
         return p;
     struct heap_want w = default_want();
     w.own_run = true;
-    w.weight = (uint32_t)HY_MIN((uint64_t)interval / HY_MAX(n, (size_t)1) + 1, UINT32_MAX);
+    w.weight = weight_of(interval, n);
     look_up_site(n, &w);
     void *q = note_failed(heap_alloc(n, &w), &w, n);
     if (!q)

@@ -132,7 +132,7 @@ static int find_pm(void)
 
 /* Addresses for each tier: several times what it can hold, since runs are never
  * moved. They cost nothing until they are used (sys/range.c). */
-#define RANGE_BYTES  (8192 * HY_GIB)
+#define RANGE_BYTES  (4096 * HY_GIB) /* of DRAM; twice of PM */
 #define GUEST_RANGE  (16 * HY_GIB) /* emulated: a guest's kernel walks pages */
 #define LITTLE_RANGE (HY_GIB)
 
@@ -148,11 +148,11 @@ static int reserve(void)
     void *base;
     for (; each >= LITTLE_RANGE; each /= 2) { /* where addresses must be held: try half */
         size_t dram = dram_heap ? each : 0;
-        if (os_reserve(dram + each, 2 * HY_MIB, &base))
+        if (os_reserve(dram + 2 * each, 2 * HY_MIB, &base))
             continue;
         range.base = base;
         range.bytes[HY_DRAM] = dram;
-        range.bytes[HY_PM] = each;
+        range.bytes[HY_PM] = 2 * each;
         return 0;
     }
     return -ENOMEM;

@@ -8,7 +8,7 @@
 const uint16_t sizeclass_bytes[SIZECLASS_COUNT] = {
     16,           32,           48,          64,          80,          96,
     112,          128,          OCTAVE(128), OCTAVE(256), OCTAVE(512), OCTAVE(1024),
-    OCTAVE(2048), OCTAVE(4096), 273 * 64,    545 * 64,
+    OCTAVE(2048), OCTAVE(4096),
 };
 
 #define TWICE(c) (c), (c)
@@ -31,11 +31,6 @@ unsigned sizeclass_aligned(size_t n, size_t align)
     while (c < SIZECLASS_COUNT && sizeclass_bytes[c] % align != 0)
         c++;
     return c;
-}
-
-unsigned sizeclass_span_granules(unsigned cls)
-{
-    return sizeclass_bytes[cls] <= 8192 ? 1 : 4;
 }
 
 unsigned sizeclass_cache_blocks(unsigned cls)

@@ -2,18 +2,15 @@
  * Size classes of the heaps. Steps of 16 bytes up to 128, then eight classes to
  * each doubling up to 8 KiB, so that at most 1/9 of a block is lost. Every class is a
  * multiple of 16; powers of two are classes, which serves aligned requests.
- * Above are two, shared by many sizes: temporaries of one size find the pages that those of
- * another have left, where classes of their own would keep pages for each. What a block does not
- * use of its pages is not touched. Their blocks are an odd number of lines long, as neighbours
- * that begin at multiples of a power of two compete for the same sets of a cache. */
+ * Larger blocks have pages of their own, side by side: temporaries of one size find the pages that
+ * those of another have left. */
 #ifndef HYBRID_HEAP_RULES_SIZECLASS_H
 #define HYBRID_HEAP_RULES_SIZECLASS_H
 
 #include "base/types.h"
 
-#define SIZECLASS_COUNT 58u
-#define SIZECLASS_MAX   ((size_t)32768) /* largest size that has a class */
-#define SIZECLASS_DENSE ((size_t)8192)  /* largest that has one to itself */
+#define SIZECLASS_COUNT 56u
+#define SIZECLASS_MAX   ((size_t)8192) /* largest size that has a class */
 
 /* Block size of each class, in bytes. */
 extern HY_HIDDEN const uint16_t sizeclass_bytes[SIZECLASS_COUNT];
@@ -33,16 +30,12 @@ static inline unsigned sizeclass_of(size_t n)
     if (HY_LIKELY(n <= SIZECLASS_SMALL))
         return sizeclass_small[sizeclass_step(n)];
     unsigned msb = 63u - (unsigned)__builtin_clzl(n - 1);
-    if (n > SIZECLASS_DENSE)
-        return SIZECLASS_COUNT - 2 + (n > SIZECLASS_MAX / 2);
     return 8 + (msb - 7) * 8 + (unsigned)(((n - 1) >> (msb - 3)) & 7);
 }
 
 /* Smallest class for n bytes whose blocks all lie on multiples of align (a
  * power of two <= 4096); SIZECLASS_COUNT if there is none. */
 unsigned sizeclass_aligned(size_t n, size_t align);
-/* Granules of 64 KiB that a span of this class takes. */
-unsigned sizeclass_span_granules(unsigned cls);
 /* Blocks of this class that a thread keeps at most. */
 unsigned sizeclass_cache_blocks(unsigned cls);
 

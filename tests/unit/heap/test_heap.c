@@ -10,13 +10,13 @@ static void like_blocks_begin_everywhere(void **state)
 {
     enum { N = 16 * 25, SIZE = 2560 };
     static char *p[N];
-    static unsigned at[HEAP_GRANULE / 512];
+    static unsigned at[HEAP_CHUNK / 512];
     unsigned places = 0;
     (void)state;
     for (int i = 0; i < N; i++) {
         assert_non_null(p[i] = heap_alloc(SIZE, &dram));
         assert_int_equal((uintptr_t)p[i] % 512, 0); /* as aligned as its size */
-        places += at[(uintptr_t)p[i] % HEAP_GRANULE / 512]++ == 0;
+        places += at[(uintptr_t)p[i] % HEAP_CHUNK / 512]++ == 0;
     }
     for (int i = 0; i < N; i++)
         heap_free(p[i]);
@@ -60,7 +60,7 @@ static void every_size_holds_what_it_promises(void **state)
         assert_int_equal(heap_tier_of(p), n & 1 ? HY_PM : HY_DRAM);
         size_t usable = heap_usable_size(p);
         assert_true(usable >= n);
-        if (n > 128 && n <= SIZECLASS_DENSE)
+        if (n > 128 && n <= SIZECLASS_MAX)
             assert_true(usable - n <= n / 8 + 16);
         memset(p, 0xa5, usable);
         heap_free(p);

@@ -33,7 +33,7 @@ static size_t resident(const char *p, size_t bytes)
     return pages * HY_PAGE;
 }
 
-/* A block that needs half of the run that another has left: charged and resident are the same. */
+/* A block that needs half of the pages that another has left: what is charged is what is resident. */
 static void a_run_that_is_used_again_keeps_what_it_needs(void **state)
 {
     enum { N = 40 };
@@ -48,16 +48,18 @@ static void a_run_that_is_used_again_keeps_what_it_needs(void **state)
         memset(p[i], 2, 33000);
     }
     for (int i = 0; i < N; i++)
-        here += resident(p[i], HEAP_GRANULE);
+        here += resident(p[i], 33000);
     assert_int_equal(here, N * hy_align_up(33000, HY_PAGE));
-    assert_in_range(charged[HY_DRAM] - before, here, here + HEAP_GRANULE);
+    heap_trim(HY_DRAM);
+    assert_in_range(charged[HY_DRAM] - before, here, here + HEAP_CHUNK);
     /* Nor when it is cut down where it lies. */
     for (int i = 0; i < N; i++)
         heap_free(p[i]);
     char *a = heap_alloc(64000, &dram);
     memset(a, 1, 64000);
     assert_true(heap_resize_in_place(a, 33000));
-    assert_int_equal(resident(a, HEAP_GRANULE), hy_align_up(33000, HY_PAGE));
+    heap_trim(HY_DRAM);
+    assert_int_equal(resident(a, HEAP_CHUNK), hy_align_up(33000, HY_PAGE));
     heap_free(a);
 }
 
@@ -77,7 +79,7 @@ static void few_blocks_keep_few_pages(void **state)
     assert_int_equal(after.dirty_bytes, before.dirty_bytes);
     for (int i = 0; i < 2; i++) {
         memset(p[i], 1, 1100);
-        assert_int_equal(resident(p[i], HEAP_GRANULE / 2), HY_PAGE);
+        assert_int_equal(resident(p[i], HEAP_CHUNK / 2), HY_PAGE);
         heap_free(p[i]);
     }
     /* Where there is no room for more, what lies there serves. */
@@ -244,7 +246,7 @@ static void what_realloc_cuts_off_is_given_back(void **state)
     heap_trim(HY_PM);
     assert_int_equal(
         os_resident_pages(page_of(a + 7 * HY_MIB) + HY_PAGE, 3 * HY_MIB - HY_PAGE, &pages), 0);
-    assert_true(pages * HY_PAGE < HEAP_GRANULE);
+    assert_true(pages * HY_PAGE < HEAP_CHUNK);
     assert_int_equal(a[7 * HY_MIB - 1], 1);
     heap_free(a);
 }
