@@ -31,12 +31,13 @@ int heap_init(void *base, const size_t bytes[HY_TIERS], const struct heap_host *
         bytes[HY_DRAM] % HEAP_STEP || bytes[HY_PM] % HEAP_STEP)
         return -EINVAL;
     /* Address space only: pages of these tables appear as the heap is used. Each is whole pages. */
-    int e = os_reserve(map + 2 * granules, HY_PAGE, &tables);
+    int e = os_reserve(map + 4 * granules, HY_PAGE, &tables);
     if (e)
         return e;
     hy_hg.g = tables;
     hy_hg.bits = (void *)((char *)tables + bits);
     hy_hg.from_head = (uint8_t *)tables + map + granules;
+    hy_hg.site = (void *)(hy_hg.from_head + granules);
     hy_hg.host = *host;
     hy_hg.first[HY_DRAM] = 0;
     hy_hg.count[HY_DRAM] = (uint32_t)(bytes[HY_DRAM] >> HEAP_GRANULE_SHIFT);
@@ -188,7 +189,7 @@ static void label(uint32_t i, uint32_t from, uint32_t len, uint16_t site)
     if (!__atomic_load_n(&labelled, __ATOMIC_RELAXED))
         return;
     for (uint32_t k = from; k < len; k++)
-        hy_hg.g[i + k].site = site;
+        hy_hg.site[i + k] = site;
 }
 
 struct attempt {
@@ -229,21 +230,38 @@ static uint32_t try_run(const struct attempt *at, const struct heap_want *w, uin
     return i;
 }
 
+static void *begin_block(uint32_t i, size_t n, uint8_t colour, uint32_t len,
+                         const struct heap_want *w)
+{
+    hy_hg.g[i].asked = n;
+    hy_hg.g[i].colour = colour;
+    hy_hg.g[i].site = w->site;
+    label(i, 0, len, w->site);
+    hy_hg.g[i].weight = w->weight;
+    hy_heap.map[i] = HEAP_LARGE;
+    return block_of(i);
+}
+
 static void *alloc_run(size_t n, size_t align, const struct heap_want *w, bool *ret_zeroed)
 {
     if (n > PTRDIFF_MAX - HY_PAGE || align > PTRDIFF_MAX / 2)
         return NULL;
     uint8_t colour = next_colour(n, align, w->own_run && n <= SIZECLASS_MAX);
     size_t size = hy_align_up((n ? n : 1) + colour * LINE, HY_PAGE);
-    if (HY_UNLIKELY(colour && only_without_colour(w->tier, n, size))) {
+    if (HY_UNLIKELY(size > hy_align_up(n, HY_PAGE) && only_without_colour(w->tier, n, size))) {
         colour = 0;
         size = hy_align_up(n ? n : 1, HY_PAGE);
     }
     size_t room = hy_align_up(size, HEAP_GRANULE) >> HEAP_GRANULE_SHIFT;
     size_t len = room + (w->spare >> HEAP_GRANULE_SHIFT);
     size_t a = align <= HEAP_GRANULE ? 1 : align >> HEAP_GRANULE_SHIFT;
-    enum hy_tier other = w->tier == HY_DRAM ? HY_PM : HY_DRAM;
     enum pages_from from = w->own_run && n <= SIZECLASS_MAX ? PAGES_FRESH : PAGES_USED;
+    if (HY_LIKELY(w->most == 0 && len + a <= hy_hg.count[w->tier])) {
+        uint32_t i = pages_alloc(w->tier, (uint32_t)len, (uint32_t)a, size, from, ret_zeroed);
+        if (HY_LIKELY(i != NO_GRANULE))
+            return begin_block(i, n, colour, (uint32_t)len, w);
+    }
+    enum hy_tier other = w->tier == HY_DRAM ? HY_PM : HY_DRAM;
     const struct attempt attempt[] = {
         {w->tier, from, len, w->most > 0 && w->most < size, NULL},
         {HY_DRAM, from, room, true, hy_hg.host.room},
@@ -256,13 +274,7 @@ static void *alloc_run(size_t n, size_t align, const struct heap_want *w, bool *
         uint32_t i = try_run(&attempt[k], w, size, a, ret_zeroed);
         if (i == NO_GRANULE)
             continue;
-        hy_hg.g[i].asked = n;
-        hy_hg.g[i].colour = colour;
-        hy_hg.g[i].site = w->site;
-        label(i, 1, (uint32_t)attempt[k].len, w->site);
-        hy_hg.g[i].weight = w->weight;
-        hy_heap.map[i] = HEAP_LARGE;
-        return block_of(i);
+        return begin_block(i, n, colour, (uint32_t)attempt[k].len, w);
     }
     return NULL;
 }
@@ -408,22 +420,58 @@ void heap_label_runs(void)
     __atomic_store_n(&labelled, true, __ATOMIC_RELAXED);
 }
 
+/* The last granule up to i whose map byte says something; eight are looked at once. */
+static uint32_t begin_before(uint32_t i, uint32_t first)
+{
+    while (i > first && __atomic_load_n(&hy_heap.map[i], __ATOMIC_RELAXED) == 0) {
+        const uint64_t *word = (const void *)(hy_heap.map + (i & ~7u));
+        bool skip = i % 8 == 7 && i - first >= 8 && __atomic_load_n(word, __ATOMIC_RELAXED) == 0;
+        i -= skip ? 8 : 1;
+    }
+    return i;
+}
+
+/* What a sampled block of n bytes stands for. */
+static unsigned pool_of(size_t n)
+{
+    if (n <= SIZECLASS_MAX)
+        return sizeclass_of(n);
+    if (n > HEAP_POOLED_MAX)
+        return HEAP_POOLS;
+    return SIZECLASS_COUNT + 63u - (unsigned)__builtin_clzl((n - 1) / SIZECLASS_MAX);
+}
+
+/* A block among pages, if it is of a size that is sampled: what is near before it is looked at. */
+static const struct granule *pooled_around(uint32_t i, uint32_t first)
+{
+    uint32_t most = (uint32_t)(HEAP_POOLED_MAX / HEAP_GRANULE);
+    uint32_t head = begin_before(i, i - first > most ? i - most : first);
+    const struct granule *g = &hy_hg.g[head];
+    bool is =
+        __atomic_load_n(&hy_heap.map[head], __ATOMIC_RELAXED) == HEAP_LARGE && i - head < g->len;
+    return is && g->asked <= HEAP_POOLED_MAX ? g : NULL;
+}
+
 void heap_place_of(const void *address, struct heap_place *ret)
 {
     uint32_t i = granule_of(address);
+    enum hy_tier t = granule_tier(i);
 
-    *ret = (struct heap_place){HEAP_IS_RUN, 0, SIZECLASS_COUNT};
-    if (i >= tables_committed(granule_tier(i)))
+    *ret = (struct heap_place){HEAP_IS_RUN, 0, HEAP_POOLS};
+    if (i >= tables_committed(t))
         return; /* the supplier's own records */
     unsigned v = __atomic_load_n(&hy_heap.map[i], __ATOMIC_RELAXED);
-    const struct granule *g = &hy_hg.g[i];
-    bool span = v >= 1 && v <= HEAP_BINS;
-    ret->what = span ? HEAP_IS_SMALL : HEAP_IS_RUN;
-    ret->site = span ? 0 : g->site;
-    if (span)
+    if (v >= 1 && v <= HEAP_BINS) {
+        ret->what = HEAP_IS_SMALL;
         ret->cls = (uint8_t)((v - 1) % SIZECLASS_COUNT);
-    else if (v == HEAP_LARGE && g->asked <= SIZECLASS_MAX)
-        ret->cls = (uint8_t)sizeclass_of(g->asked);
+        return;
+    }
+    const struct granule *g = pooled_around(i, hy_hg.first[t]);
+    ret->site = hy_hg.site[i];
+    if (g && (g->weight > 1 || g->site == 0))
+        ret->cls = (uint8_t)pool_of(g->asked);
+    if (g && g->site == 0)
+        ret->what = HEAP_IS_SMALL;
 }
 
 bool heap_block_of(const void *address, uintptr_t *ret_base, size_t *ret_bytes)
@@ -434,8 +482,7 @@ bool heap_block_of(const void *address, uintptr_t *ret_base, size_t *ret_bytes)
     uint32_t i = granule_of(address), first = hy_hg.first[granule_tier(i)];
     if (i >= tables_committed(granule_tier(i)))
         return false;
-    while (i > first && __atomic_load_n(&hy_heap.map[i], __ATOMIC_RELAXED) == 0)
-        i--;
+    i = begin_before(i, first);
     if (__atomic_load_n(&hy_heap.map[i], __ATOMIC_RELAXED) != HEAP_LARGE)
         return false;
     uintptr_t base = (uintptr_t)granule_addr(i);
@@ -453,8 +500,9 @@ void heap_each_sampled(void (*fn)(uint16_t site, unsigned cls, size_t size))
         uint32_t end = tables_committed((enum hy_tier)t);
         for (uint32_t i = hy_hg.first[t]; i < end; i++) {
             const struct granule *g = &hy_hg.g[i];
-            if (hy_heap.map[i] == HEAP_LARGE && g->asked <= SIZECLASS_MAX && g->site)
-                fn(g->site, sizeclass_of(g->asked), g->asked);
+            if (hy_heap.map[i] == HEAP_LARGE && g->weight > 1 && g->asked <= HEAP_POOLED_MAX &&
+                g->site)
+                fn(g->site, pool_of(g->asked), g->asked);
         }
     }
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * The heaps: one per tier, both in one reserved address range, so that 'is it ours, and whose' is
- * one comparison and one byte. From the bottom: pages.c and runs.c (runs of 64 KiB granules, taken
- * in chunks, kept dirty for reuse within bounds), central.c (spans of equal blocks, one lock per
- * class; all bookkeeping lies outside the blocks, so PM is not touched by it), cache.c (per-thread
- * stacks of free blocks: the hot path, no lock), heap.c (any size and alignment). Memory,
- * permission and the choice of tier come from outside through struct heap_host. Nothing here calls
- * another allocator, the environment or the registry. Callers hold no lock. */
+ * one comparison and one byte. From the bottom: pages.c and runs.c (runs of granules, which are
+ * pages, taken in chunks, kept dirty for reuse within bounds), central.c (spans of equal blocks,
+ * one lock per class; all bookkeeping lies outside the blocks, so PM is not touched by it), cache.c
+ * (per-thread stacks of free blocks: the hot path, no lock), heap.c (any size and alignment).
+ * Memory, permission and the choice of tier come from outside through struct heap_host. Nothing
+ * here calls another allocator, the environment or the registry. Callers hold no lock. */
 #ifndef HYBRID_HEAP_HEAP_H
 #define HYBRID_HEAP_HEAP_H
 
@@ -95,16 +95,22 @@ bool heap_site_of(const void *p, uint16_t *ret_site, uint32_t *ret_weight, size_
 /* What an address in the heaps belongs to, for samples of accesses: of freed memory what it
  * last was. Any address of ours; nothing is locked, so the answer may be of a moment ago. */
 struct heap_place {
-    enum { HEAP_IS_RUN, HEAP_IS_SMALL } what; /* a block with a run, one of a span */
-    uint16_t site;                            /* of a run; 0: not known */
-    uint8_t cls; /* size class; SIZECLASS_COUNT for blocks larger than any */
+    enum {
+        HEAP_IS_RUN,  /* a block whose site is known, or larger than any that is sampled */
+        HEAP_IS_SMALL /* one of the blocks that sampled ones of its pool stand for */
+    } what;
+    uint16_t site; /* of a run; 0: not known */
+    uint8_t cls;   /* pool, of a small block or a sampled one; HEAP_POOLS: none */
 };
+/* Pools are the size classes, and above them one for each doubling. */
+#define HEAP_POOLS      (SIZECLASS_COUNT + 4u)
+#define HEAP_POOLED_MAX (16 * SIZECLASS_MAX)
 void heap_place_of(const void *address, struct heap_place *ret);
 /* The block with a run of its own around an address, if any; the same holds. */
 bool heap_block_of(const void *address, uintptr_t *ret_base, size_t *ret_bytes);
-/* Runs are labelled for heap_place_of from now on: two bytes for each 64 KiB. */
+/* Runs are labelled for heap_place_of from now on: two bytes for each page. */
 void heap_label_runs(void);
-/* Calls fn for each small live block with a run of its own (sampled blocks). */
+/* Calls fn for each live block that was sampled, with its pool. */
 void heap_each_sampled(void (*fn)(uint16_t site, unsigned cls, size_t size));
 
 /* --- upkeep --------------------------------------------------------------- */

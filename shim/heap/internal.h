@@ -12,7 +12,7 @@
 
 #define NO_GRANULE      UINT32_MAX
 #define LINE            64u
-#define SPAN_GRANULES   16u                  /* 64 KiB */
+#define SPAN_GRANULES   16u                 /* 64 KiB */
 #define SPAN_MAX_BLOCKS (HEAP_GRANULE / 16) /* a granule */
 
 enum run_state {
@@ -23,15 +23,15 @@ enum run_state {
     RUN_LARGE
 };
 
-/* One per granule. State and length are kept on the first and the last granule
+/* One per granule, a page. State and length are kept on the first and the last granule
  * of a run, so that neighbours can be joined; the rest on the first only. */
 struct granule {
     uint8_t state;
-    uint8_t cls;       /* RUN_SPAN */
-    bool zeroed;       /* RUN_LARGE: was zero when handed out */
-    bool on_list;      /* RUN_SPAN: in its class's list of spans with free blocks */
-    uint8_t colour;    /* cache lines before the block, or the first of a span */
-    uint32_t len;      /* granules in the run */
+    uint8_t cls;    /* RUN_SPAN */
+    bool zeroed;    /* RUN_LARGE: was zero when handed out */
+    bool on_list;   /* RUN_SPAN: in its class's list of spans with free blocks */
+    uint8_t colour; /* cache lines before the block, or the first of a span */
+    uint32_t len;   /* granules in the run */
     uint32_t prev, next;
     uint32_t
         away; /* RUN_LARGE: pages of its size, the last, that lie on PM and are charged there */
@@ -54,7 +54,8 @@ struct granule {
 struct heap_global {
     struct granule *g;
     uint8_t *from_head; /* granules from the head of its span */
-    uint64_t *bits; /* SPAN_MAX_BLOCKS bits a granule: 1 = free block */
+    uint16_t *site;     /* of what lies there, where runs are labelled */
+    uint64_t *bits;     /* SPAN_MAX_BLOCKS bits a granule: 1 = free block */
     uint32_t first[HY_TIERS], count[HY_TIERS];
     struct heap_host host;
 };

@@ -9,9 +9,9 @@
 
 /* From the supplier at a time: a part of what was taken so far, within these bounds. */
 #define CHUNK_GRANULES ((uint32_t)(HEAP_CHUNK / HEAP_GRANULE))
-#define CHUNK_MIN   (4 * CHUNK_GRANULES)
-#define CHUNK_MAX   (64 * CHUNK_GRANULES)
-#define CHUNK_SHARE 8
+#define CHUNK_MIN      (4 * CHUNK_GRANULES)
+#define CHUNK_MAX      (64 * CHUNK_GRANULES)
+#define CHUNK_SHARE    8
 /* What may lie dirty: a base, a part of what is live, and what was given back too early. */
 #define GRANULE_PAGES (HEAP_GRANULE / HY_PAGE)
 #define TRIM_MIN      (16 * HY_KIB) /* behind a block: less is not worth a call */
@@ -71,6 +71,16 @@ static uint32_t put_free(enum hy_tier t, uint32_t i, uint32_t len, enum run_stat
     g[i].beyond = 0;
     runs_insert(s, i);
     return i;
+}
+
+/* What is left beside a part of a free run: its neighbours are of another kind, or have been
+ * joined with it before. It has lain free as long as the whole. */
+static void put_rest(struct pages *p, uint32_t i, uint32_t len, enum run_state st, uint16_t age)
+{
+    mark_run(i, len, st);
+    hy_hg.g[i].age = age;
+    hy_hg.g[i].beyond = 0;
+    runs_insert(set_of(p, (uint8_t)st), i);
 }
 
 static void discharge(enum hy_tier t, uint64_t bytes)
@@ -280,13 +290,13 @@ static uint32_t alloc_run(enum hy_tier t, uint32_t len, uint32_t align, uint64_t
     }
     if (i != NO_GRANULE) {
         uint32_t total = g[i].len, dirty = g[i].beyond;
+        uint16_t age = g[i].age;
         runs_remove(set_of(p, (uint8_t)kind), i);
-        /* Taken first, so that the pieces beside it do not join over it. */
         mark_run(i + skip, len, as);
         if (skip)
-            put_free(t, i, skip, kind);
+            put_rest(p, i, skip, kind, age);
         if (total - skip - len)
-            put_free(t, i + skip + len, total - skip - len, kind);
+            put_rest(p, i + skip + len, total - skip - len, kind, age);
         i += skip;
         g[i].beyond = 0;
         if (kind == RUN_DIRTY) { /* was charged in full */
@@ -418,6 +428,7 @@ bool pages_grow(uint32_t head, uint32_t len)
         (g[next].state == RUN_DIRTY || restore(t, next, need))) {
         enum run_state kind = (enum run_state)g[next].state;
         uint32_t free_len = g[next].len;
+        uint16_t age = g[next].age;
         uint64_t bytes = (uint64_t)need << HEAP_GRANULE_SHIFT;
         /* The caller charges by size (pages_set_size); here only ask. */
         if (hy_hg.host.charge(t, bytes, false)) {
@@ -427,7 +438,7 @@ bool pages_grow(uint32_t head, uint32_t len)
                 discharge(t, bytes);
             mark_run(head, len, RUN_LARGE);
             if (free_len > need)
-                put_free(t, next + need, free_len - need, kind);
+                put_rest(p, next + need, free_len - need, kind, age);
             ok = true;
         }
     }

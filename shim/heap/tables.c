@@ -9,8 +9,9 @@
 #define ROWS_MAP     65536u
 
 static struct {
-    uint32_t g, bits, from_head, map; /* accessible below this granule; under the tier's pages lock */
-    uint32_t committed;    /* and what all of them are, to be read without lock */
+    uint32_t g, bits, from_head, site,
+        map;            /* accessible below this granule; under the tier's pages lock */
+    uint32_t committed; /* and what all of them are, to be read without lock */
 } rows[HY_TIERS];
 
 /* Rows of a table of `row` bytes each, up to one at least. */
@@ -35,6 +36,7 @@ bool tables_commit(enum hy_tier t, uint32_t i, uint32_t len)
     if (!commit_rows(hy_hg.g, &rows[t].g, want, ROWS_GRANULE, sizeof(struct granule)) ||
         !commit_rows(hy_hg.bits, &rows[t].bits, want, ROWS_BITS, SPAN_MAX_BLOCKS / 8) ||
         !commit_rows(hy_hg.from_head, &rows[t].from_head, want, ROWS_MAP, 1) ||
+        !commit_rows(hy_hg.site, &rows[t].site, want, ROWS_MAP, sizeof(*hy_hg.site)) ||
         !commit_rows(hy_heap.map, &rows[t].map, want, ROWS_MAP, 1))
         return false;
     __atomic_store_n(&rows[t].committed, HY_MIN(rows[t].g, rows[t].map), __ATOMIC_RELEASE);
@@ -48,5 +50,6 @@ uint32_t tables_committed(enum hy_tier t)
 
 void tables_init(enum hy_tier t)
 {
-    rows[t].g = rows[t].bits = rows[t].from_head = rows[t].map = rows[t].committed = hy_hg.first[t];
+    rows[t].g = rows[t].bits = rows[t].from_head = rows[t].site = rows[t].map = rows[t].committed =
+        hy_hg.first[t];
 }

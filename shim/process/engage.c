@@ -133,7 +133,7 @@ static int find_pm(void)
 /* Addresses for each tier: several times what it can hold, since runs are never
  * moved. They cost nothing until they are used (sys/range.c). */
 #define RANGE_BYTES  (4096 * HY_GIB) /* of DRAM; twice of PM */
-#define GUEST_RANGE  (16 * HY_GIB) /* emulated: a guest's kernel walks pages */
+#define GUEST_RANGE  (16 * HY_GIB)   /* emulated: a guest's kernel walks pages */
 #define LITTLE_RANGE (HY_GIB)
 
 static struct {

@@ -33,7 +33,7 @@ struct pair {
 /* Lines that the samples stand for. */
 struct access_table {
     double site[SITE_MAX][KINDS];
-    double small[SIZECLASS_COUNT][KINDS]; /* in spans */
+    double small[HEAP_POOLS][KINDS];      /* in blocks of a pool, of unknown site */
     double mapped[KINDS];                 /* mappings of no known site */
     double elsewhere[KINDS];              /* anything else, and blocks of no known site */
     double all[KINDS], samples_of[KINDS]; /* a sample of both is half of each */
@@ -97,7 +97,7 @@ static void take(uintptr_t address, const double lines[KINDS])
             to = t->small[place.cls];
         else if (place.site > 0 && place.site < SITE_MAX)
             to = t->site[place.site];
-        if (place.what == HEAP_IS_RUN && place.site > 0 && place.cls < SIZECLASS_COUNT) {
+        if (place.what == HEAP_IS_RUN && place.site > 0 && place.cls < HEAP_POOLS) {
             struct pair *p = pair_of(place.site, place.cls);
             for (int k = 0; p && k < KINDS; k++)
                 p->lines[k] += lines[k];
@@ -173,7 +173,7 @@ static void share_out(double (*got)[KINDS], const struct class_sums *sums, doubl
     }
 }
 
-static void sum_classes(struct class_sums sums[SIZECLASS_COUNT])
+static void sum_classes(struct class_sums sums[HEAP_POOLS])
 {
     /* Over time: each look adds what lives then. */
     heap_each_sampled(note_live);
@@ -223,7 +223,7 @@ uint64_t record_access_describe(bool scaled, char *buf, size_t cap)
 void record_access_get(struct profile_site *sites, unsigned n, struct profile_source *ret)
 {
     static double got[SITE_MAX][KINDS];
-    struct class_sums sums[SIZECLASS_COUNT] = {0};
+    struct class_sums sums[HEAP_POOLS] = {0};
     struct access_scale scale;
     double known[KINDS] = {0};
 

@@ -371,7 +371,7 @@ static void an_address_tells_whose_memory_it_is(void **state)
     for (size_t at = 0; at < 10 * HY_MIB; at += 4097) {
         assert_int_equal(place_of(big + at).what, HEAP_IS_RUN);
         assert_int_equal(place_of(big + at).site, 7);
-        assert_int_equal(place_of(big + at).cls, SIZECLASS_COUNT);
+        assert_int_equal(place_of(big + at).cls, HEAP_POOLS);
     }
     assert_int_equal(place_of(plain + 99).what, HEAP_IS_SMALL);
     assert_int_equal(place_of(plain + 99).cls, sizeclass_of(100));

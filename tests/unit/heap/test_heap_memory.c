@@ -33,7 +33,8 @@ static size_t resident(const char *p, size_t bytes)
     return pages * HY_PAGE;
 }
 
-/* A block that needs half of the pages that another has left: what is charged is what is resident. */
+/* A block that needs half of the pages that another has left: what is charged is what is resident.
+ */
 static void a_run_that_is_used_again_keeps_what_it_needs(void **state)
 {
     enum { N = 40 };
