@@ -196,19 +196,17 @@ struct attempt {
     enum hy_tier t;
     enum pages_from from;
     size_t len;
-    bool split; /* its end lies on PM: what is beyond `most`, and what is */
-    uint64_t (*room)(enum hy_tier tier); /* beyond this (NULL: no matter) */
+    bool split;                          /* what is beyond */
+    uint64_t (*room)(enum hy_tier tier); /* this lies on PM */
 };
 
 /* Pages of a large block of DRAM that must lie on PM. As first touch would split it, only by
  * addresses: its first pages are those of DRAM. 0: all or none of it, or too few for a mapping. */
 static uint32_t pages_beyond(const struct attempt *at, const struct heap_want *w, uint64_t size)
 {
-    uint64_t room = w->most ? w->most : UINT64_MAX;
-    if (w->tier != HY_DRAM || w->own_run || !hy_hg.host.split)
-        return 0;
-    if (at->room)
-        room = HY_MIN(room, at->room(HY_DRAM));
+    uint64_t room = 0;
+    if (w->tier == HY_DRAM && !w->own_run && hy_hg.host.split)
+        room = at->room(HY_DRAM);
     if (room < HEAP_CHUNK || room >= size || (size - room) / HY_PAGE >= UINT32_MAX)
         return 0;
     return (uint32_t)((size - room + HY_PAGE - 1) / HY_PAGE);
@@ -256,14 +254,14 @@ static void *alloc_run(size_t n, size_t align, const struct heap_want *w, bool *
     size_t len = room + (w->spare >> HEAP_GRANULE_SHIFT);
     size_t a = align <= HEAP_GRANULE ? 1 : align >> HEAP_GRANULE_SHIFT;
     enum pages_from from = w->own_run && n <= SIZECLASS_MAX ? PAGES_FRESH : PAGES_USED;
-    if (HY_LIKELY(w->most == 0 && len + a <= hy_hg.count[w->tier])) {
+    if (HY_LIKELY(len + a <= hy_hg.count[w->tier])) {
         uint32_t i = pages_alloc(w->tier, (uint32_t)len, (uint32_t)a, size, from, ret_zeroed);
         if (HY_LIKELY(i != NO_GRANULE))
             return begin_block(i, n, colour, (uint32_t)len, w);
     }
     enum hy_tier other = w->tier == HY_DRAM ? HY_PM : HY_DRAM;
     const struct attempt attempt[] = {
-        {w->tier, from, len, w->most > 0 && w->most < size, NULL},
+        {w->tier, from, len, false, NULL},
         {HY_DRAM, from, room, true, hy_hg.host.room},
         {HY_DRAM, from, room, true, hy_hg.host.room_now},
         {other, from, len, false, NULL},

@@ -72,7 +72,6 @@ struct heap_want {
     uint16_t site;     /* call site, 0 none; only kept for blocks with a run */
     uint32_t weight;   /* allocations that this one stands for */
     size_t spare;      /* room to grow in place, not charged */
-    uint64_t most;     /* of a large block: as much may lie on DRAM, its end on PM; 0: all */
 };
 
 /* NULL: neither tier would give. errno is untouched. Never called under the

@@ -186,13 +186,6 @@ static void a_large_block_lies_across_the_end_of_dram(void **state)
         assert_int_equal(p[i], 0);
     assert_null(split_at);
     heap_free(p);
-    /* Where the caller wants no more on DRAM, whatever the room. */
-    struct heap_want part = dram;
-    part.most = HY_MIB;
-    p = heap_alloc(n, &part);
-    assert_in_range(split_bytes, n - HY_MIB, n - HY_MIB + 2 * HY_PAGE);
-    heap_free(p);
-    assert_null(split_at);
 }
 
 static void nothing_left_is_null_and_recovers(void **state)

@@ -537,6 +537,32 @@ static void the_books(void **state)
     sampler_close();
 }
 
+/* The end of a block of DRAM that lies on PM: its pages make no difference there, and do on DRAM.
+ */
+static void a_part_with_another_home(void **state)
+{
+    (void)state;
+    open_with(&fake, NULL);
+    assert_int_equal(sampler_add(BASE, 8 * MIB, HY_DRAM, true), 0);
+    sampler_moved(BASE, MIB, HY_PM, true);
+    sampler_rehome(BASE + 2 * MIB, 4 * MIB, HY_PM);
+    assert_int_equal(sampler_extra_dram(), -256);
+    sampler_moved(BASE + 3 * MIB, MIB, HY_DRAM, true);
+    assert_int_equal(sampler_extra_dram(), 0);
+    sampler_discard(BASE + 3 * MIB, MIB);
+    assert_int_equal(sampler_extra_dram(), -256);
+    sampler_rehome(BASE + 2 * MIB, 4 * MIB, HY_DRAM);
+    sampler_moved(BASE + 2 * MIB, MIB, HY_PM, true);
+    assert_int_equal(sampler_extra_dram(), -512);
+    assert_int_equal(sampler_add(BASE + 8 * MIB, MIB, HY_DRAM, true), 0);
+    sampler_rehome(BASE + 64 * MIB, MIB, HY_PM); /* nobody watches it */
+    assert_int_equal(sampler_extra_dram(), -512);
+    sampler_remove(BASE, 9 * MIB);
+    assert_int_equal(sampler_extra_dram(), 0);
+    assert_int_equal(sampler_blocks(), 0);
+    sampler_close();
+}
+
 /* 64 GiB of which next to nothing is used: the work of a pass does not grow with it. */
 static void a_huge_footprint(void **state)
 {
@@ -579,6 +605,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_books),
+        cmocka_unit_test(a_part_with_another_home),
         cmocka_unit_test(a_huge_footprint),
         cmocka_unit_test(written_pages_are_found_and_move),
         cmocka_unit_test(reads_come_from_another_source),
