@@ -67,8 +67,10 @@ int sites_init(char *err, size_t err_cap)
         snprintf(err, err_cap, "the loader does not know this library");
         return -ENOENT;
     }
+    if (unwind_open(err, err_cap))
+        return -ENOTSUP;
     if (unwind_stack(addr, SITE_FRAMES, 0, 0) == 0) {
-        snprintf(err, err_cap, "stacks cannot be walked here (no unwind tables, or no x86-64)");
+        snprintf(err, err_cap, "stacks cannot be walked here (no unwind tables)");
         return -ENOTSUP;
     }
     own_start = own.start;
@@ -214,10 +216,12 @@ void sites_prefork(void)
         fork_locked = try_lock();
     }
     modules_prefork();
+    unwind_prefork();
 }
 
 void sites_postfork(void)
 {
+    unwind_postfork();
     modules_postfork();
     if (fork_locked)
         unlock();

@@ -33,6 +33,7 @@
 #include "sys/lock.h"
 #include "sys/log.h"
 #include "sys/os.h"
+#include "sys/walk/unwind.h"
 #include "threadcap.h"
 
 void runtime_go_passive(const char *why)
@@ -231,7 +232,8 @@ static void make_sites(void)
     bool report = strcmp(s->stats, "0") != 0 || record_wants_sites();
     char err[160];
 
-    if (s->sites == HY_OFF || (s->sites == HY_AUTO && !steer && !report))
+    bool automatic = unwind_is_harmless() && (steer || report);
+    if (s->sites == HY_OFF || (s->sites == HY_AUTO && !automatic))
         return;
     int e = sites_init(err, sizeof(err));
     for (int i = 0; i < SITES_TRIES && e && control_running();

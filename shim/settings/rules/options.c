@@ -220,7 +220,7 @@ static const char *parse_name(const struct row *row, const char *v, size_t len, 
 static const char *parse_dirs(const struct row *row, const char *v, size_t len, void *dst)
 {
     (void)row;
-    for (const char *p = v; p; p = strchr(p, ':')) {
+    for (const char *p = v; p; p = memchr(p, ':', (size_t)(v + len - p))) {
         p += p > v || *p == ':'; /* behind the colon */
         if (*p != '/')
             return "has an entry that is not an absolute path";
@@ -270,7 +270,7 @@ static const char *parse_decimal(const struct row *row, const char *v, size_t le
 
 static const char *parse_counters(const struct row *row, const char *v, size_t len, void *dst)
 {
-    bool replay = strncmp(v, "replay:", 7) == 0;
+    bool replay = len >= 7 && memcmp(v, "replay:", 7) == 0;
 
     (void)row;
     if (replay && v[7] != '/')

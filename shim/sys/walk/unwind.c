@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * The walk and its cache; cfi.c reads the tables. */
+ * The walk of x86-64 and its cache; cfi.c reads the tables. */
 #include "sys/walk/unwind.h"
 
 #include <sys/auxv.h>
 
 #include "sys/walk/cfi.h"
 #include "sys/walk/modules.h"
-
-#if defined(__x86_64__)
 
 /* What is known of the frame at one pc, in one word so that it is read and
  * written atomically: 1 valid, 33 high bits of pc (the low 14 choose the
@@ -156,15 +154,22 @@ __attribute__((noinline)) unsigned unwind_stack(uintptr_t *addr, unsigned n, uin
     return got;
 }
 
-#else
-
-unsigned unwind_stack(uintptr_t *addr, unsigned n, uintptr_t skip_from, uintptr_t skip_to)
+bool unwind_is_harmless(void)
 {
-    (void)addr;
-    (void)n;
-    (void)skip_from;
-    (void)skip_to;
+    return true;
+}
+
+int unwind_open(char *err, size_t err_cap)
+{
+    (void)err;
+    (void)err_cap;
     return 0;
 }
 
-#endif
+void unwind_prefork(void)
+{
+}
+
+void unwind_postfork(void)
+{
+}

@@ -76,10 +76,12 @@ static void flags(void)
     unsigned char vec[1024];
     CHECK(mincore(p, 4 * MIB, vec) == 0 && (vec[0] & 1) && (vec[1023] & 1));
     CHECK(munmap(p, 4 * MIB) == 0);
+#ifdef MAP_32BIT /* of x86-64 */
     p = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
     CHECK(p == MAP_FAILED || (uintptr_t)p < ((uintptr_t)2 << 30));
     if (p != MAP_FAILED)
         CHECK(munmap(p, 4 * MIB) == 0);
+#endif
     p = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_STACK, -1, 0);
     CHECK(p != MAP_FAILED);
     memset(p, 1, 4 * MIB);
