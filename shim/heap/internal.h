@@ -142,6 +142,9 @@ bool central_is_valid(void);
 /* heap.c: a class of a tier can serve again / cannot any more. */
 void heap_class_has_room(enum hy_tier t, unsigned cls);
 
+/* places.c: a run, or a part of one, is of a site. */
+void places_label(uint32_t i, uint32_t len, uint16_t site);
+
 /* cache.c */
 void cache_init(void);
 /* Fill the bin and pop one; NULL: this tier has nothing to give. */

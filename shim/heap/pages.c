@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "heap/internal.h"
+#include "heap/rules/keep.h"
 #include "sys/os.h"
 
 /* From the supplier at a time: a part of what was taken so far, within these bounds. */
@@ -12,27 +13,21 @@
 #define CHUNK_MIN      (4 * CHUNK_GRANULES)
 #define CHUNK_MAX      (64 * CHUNK_GRANULES)
 #define CHUNK_SHARE    8
-/* What may lie dirty: a base, a part of what is live, and what was given back too early. */
-#define GRANULE_PAGES (HEAP_GRANULE / HY_PAGE)
-#define TRIM_MIN      (16 * HY_KIB) /* behind a block: less is not worth a call */
-#define TRIM_SHARE    4             /* and of a run that is used again, as it may be yet again */
-#define DIRTY_BASE    (1 * HY_MIB)
-#define DIRTY_SHARE   32
-#define REGRET_BASE   (64 * HY_MIB)
-#define REGRET_SHARE  2
+#define GRANULE_PAGES  (HEAP_GRANULE / HY_PAGE)
+#define TRIM_MIN       (16 * HY_KIB) /* behind a block: less is not worth a call */
+#define TRIM_SHARE     4             /* and of a run that is used again, as it may be yet again */
 
 struct pages {
     struct hy_lock lock;
     struct run_set clean, dirty;
     uint64_t live_bytes, peak_bytes, taken_granules, spans, large, large_allocs, purged_granules;
-    uint64_t early;  /* granules given back for the bound since the last tick */
-    uint64_t regret; /* granules the bound is raised by */
+    struct keep keep;
     uint16_t tick;
     bool tight; /* address space has run out once: what is free gives it back */
 } __attribute__((aligned(64)));
 
 static struct pages pg[HY_TIERS];
-/* Others have a use for what is free: only what proved to be given back too early is kept. */
+/* Others have a use for what is free. */
 static bool little;
 
 static struct run_set *set_of(struct pages *p, uint8_t state)
@@ -120,23 +115,18 @@ static void purge_down_to(enum hy_tier t, uint64_t granules)
                 return;
 }
 
-static uint64_t dirty_limit(const struct pages *p)
+static uint64_t live_pages(const struct pages *p)
 {
-    if (__atomic_load_n(&little, __ATOMIC_RELAXED))
-        return HY_MIN(p->regret, (p->live_bytes / 32) >> HEAP_GRANULE_SHIFT);
-    if (p->tight)
-        return DIRTY_BASE >> HEAP_GRANULE_SHIFT;
-    return ((DIRTY_BASE + p->live_bytes / DIRTY_SHARE) >> HEAP_GRANULE_SHIFT) + p->regret;
+    return p->live_bytes / HY_PAGE;
 }
 
-/* Fresh memory is taken although as much was given back a moment ago: keep more. */
-static void note_regret(struct pages *p, uint32_t len)
+static uint64_t dirty_limit(const struct pages *p)
 {
-    uint64_t most = (REGRET_BASE + p->live_bytes / REGRET_SHARE) >> HEAP_GRANULE_SHIFT;
-    if (p->early < len)
-        return;
-    p->early -= len;
-    p->regret = HY_MIN(p->regret + 2 * len, most);
+    bool is_little = __atomic_load_n(&little, __ATOMIC_RELAXED);
+    return keep_limit(&p->keep, live_pages(p),
+                      is_little  ? KEEP_LITTLE
+                      : p->tight ? KEEP_TIGHT
+                                 : KEEP_USUAL);
 }
 
 static void note_peak(struct pages *p)
@@ -218,7 +208,7 @@ static uint32_t find_run(enum hy_tier t, uint32_t len, uint64_t bytes, enum page
     }
     *ret_kind = RUN_CLEAN;
     if (!fresh)
-        note_regret(p, len);
+        keep_note_fresh(&p->keep, len, live_pages(p));
     i = runs_find(&p->clean, len);
     if (i == NO_GRANULE && grow(t, len))
         i = runs_find(&p->clean, len);
@@ -375,7 +365,7 @@ static void to_dirty(enum hy_tier t, uint32_t i, uint32_t len, uint64_t charged)
     uint64_t limit = dirty_limit(p), before = p->purged_granules;
     if (p->dirty.granules > limit) {
         purge_down_to(t, limit - limit / 4);
-        p->early += p->purged_granules - before;
+        keep_note_back(&p->keep, p->purged_granules - before);
     }
 }
 
@@ -465,8 +455,7 @@ void pages_decay(enum hy_tier t, size_t max_bytes)
         }
     }
     p->tick++;
-    p->early = 0;
-    p->regret -= (p->regret + 7) / 8;
+    keep_tick(&p->keep);
     hy_lock_release(&p->lock);
 }
 

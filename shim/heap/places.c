@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * What an address in the heaps belongs to: for samples of accesses, and for tasks. Nothing is
+ * locked, so the answer may be of a moment ago. */
+#include "heap/internal.h"
+
+/* Only blocks with sites are asked about, so others pay nothing. */
+static bool labelled;
+
+void places_label(uint32_t i, uint32_t len, uint16_t site)
+{
+    if (!__atomic_load_n(&labelled, __ATOMIC_RELAXED))
+        return;
+    for (uint32_t k = 0; k < len; k++)
+        hy_hg.site[i + k] = site;
+}
+
+void heap_label_runs(void)
+{
+    __atomic_store_n(&labelled, true, __ATOMIC_RELAXED);
+}
+
+/* The last granule up to i whose map byte says something; eight are looked at once. */
+static uint32_t begin_before(uint32_t i, uint32_t first)
+{
+    while (i > first && __atomic_load_n(&hy_heap.map[i], __ATOMIC_RELAXED) == 0) {
+        const uint64_t *word = (const void *)(hy_heap.map + (i & ~7u));
+        bool skip = i % 8 == 7 && i - first >= 8 && __atomic_load_n(word, __ATOMIC_RELAXED) == 0;
+        i -= skip ? 8 : 1;
+    }
+    return i;
+}
+
+/* What a sampled block of n bytes stands for. */
+static unsigned pool_of(size_t n)
+{
+    if (n <= SIZECLASS_MAX)
+        return sizeclass_of(n);
+    if (n > HEAP_POOLED_MAX)
+        return HEAP_POOLS;
+    return SIZECLASS_COUNT + 63u - (unsigned)__builtin_clzl((n - 1) / SIZECLASS_MAX);
+}
+
+/* A block among pages, if it is of a size that is sampled: what is near before it is looked at. */
+static const struct granule *pooled_around(uint32_t i, uint32_t first)
+{
+    uint32_t most = (uint32_t)(HEAP_POOLED_MAX / HEAP_GRANULE);
+    uint32_t head = begin_before(i, i - first > most ? i - most : first);
+    const struct granule *g = &hy_hg.g[head];
+    bool is =
+        __atomic_load_n(&hy_heap.map[head], __ATOMIC_RELAXED) == HEAP_LARGE && i - head < g->len;
+    return is && g->asked <= HEAP_POOLED_MAX ? g : NULL;
+}
+
+void heap_place_of(const void *address, struct heap_place *ret)
+{
+    uint32_t i = granule_of(address);
+    enum hy_tier t = granule_tier(i);
+
+    *ret = (struct heap_place){HEAP_IS_RUN, 0, HEAP_POOLS};
+    if (i >= tables_committed(t))
+        return; /* the supplier's own records */
+    unsigned v = __atomic_load_n(&hy_heap.map[i], __ATOMIC_RELAXED);
+    if (v >= 1 && v <= HEAP_BINS) {
+        ret->what = HEAP_IS_SMALL;
+        ret->cls = (uint8_t)((v - 1) % SIZECLASS_COUNT);
+        return;
+    }
+    const struct granule *g = pooled_around(i, hy_hg.first[t]);
+    ret->site = hy_hg.site[i];
+    if (g && (g->weight > 1 || g->site == 0))
+        ret->cls = (uint8_t)pool_of(g->asked);
+    if (g && g->site == 0)
+        ret->what = HEAP_IS_SMALL;
+}
+
+bool heap_block_of(const void *address, uintptr_t *ret_base, size_t *ret_bytes)
+{
+    uintptr_t at = (uintptr_t)address;
+    if (at - hy_heap.base >= hy_heap.len)
+        return false;
+    uint32_t i = granule_of(address), first = hy_hg.first[granule_tier(i)];
+    if (i >= tables_committed(granule_tier(i)))
+        return false;
+    i = begin_before(i, first);
+    if (__atomic_load_n(&hy_heap.map[i], __ATOMIC_RELAXED) != HEAP_LARGE)
+        return false;
+    uintptr_t base = (uintptr_t)granule_addr(i);
+    uint64_t size = __atomic_load_n(&hy_hg.g[i].size, __ATOMIC_RELAXED);
+    if (at >= base + size)
+        return false;
+    *ret_base = base;
+    *ret_bytes = size;
+    return true;
+}
+
+void heap_each_sampled(void (*fn)(uint16_t site, unsigned cls, size_t size))
+{
+    for (int t = 0; t < HY_TIERS; t++) {
+        uint32_t end = tables_committed((enum hy_tier)t);
+        for (uint32_t i = hy_hg.first[t]; i < end; i++) {
+            const struct granule *g = &hy_hg.g[i];
+            if (hy_heap.map[i] == HEAP_LARGE && g->weight > 1 && g->asked <= HEAP_POOLED_MAX &&
+                g->site)
+                fn(g->site, pool_of(g->asked), g->asked);
+        }
+    }
+}
