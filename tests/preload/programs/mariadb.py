@@ -21,7 +21,7 @@ def run(ctx):
     def start():
         proc = ctx.popen([harness.which('mariadbd'), '--no-defaults', '--datadir=' + data, '--socket=' + sock, '--skip-networking',
                           '--pid-file=' + ctx.path('pid'), '--innodb-buffer-pool-size=64M'], **user)
-        ctx.wait_for(lambda: ctx.run(['mariadb-admin', '--no-defaults', '-uroot', '-S', sock, 'ping'], record=None, **user).status == 0,
+        ctx.wait_for(lambda: ctx.run(['mariadb', '--no-defaults', '-uroot', '-S', sock, '-e', 'select 1'], record=None, **user).status == 0,
                      'mariadb', 120)
         return proc
 

@@ -8,7 +8,7 @@ import harness
 PACKAGES = ('duckdb', 'polars')
 SCRIPTS = (r'''
 import duckdb
-c = duckdb.connect(); c.execute("set threads = 4")
+c = duckdb.connect(); c.execute("set threads = 4"); c.execute("set enable_progress_bar = false")
 c.execute("create table t as select i as id, i % 1000 as k, repeat(md5(i::varchar), (i % 5)::int) as body from range(600000) r(i)")
 print(c.execute("select count(*), sum(length(body)), sum(k) from t where k < 300").fetchall())
 print(c.execute("select k, count(*), max(body) from t group by k order by k limit 5").fetchall())
