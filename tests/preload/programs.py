@@ -43,6 +43,9 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--list', action='store_true')
     harness.common_arguments(p)
+    if '--list-long' in sys.argv: # none where the long list is not asked for
+        print('\n'.join(LONG_CASES if harness.LONG else []))
+        return 0
     if '--list' in sys.argv:
         print('\n'.join(CASES))
         return 0
