@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * The program confines itself. What a filter allows cannot be read, and it may kill. */
 #include "core/pause.h"
+#include "sys/filter.h"
 #include "sys/log.h"
 #include "sys/usage.h"
 
@@ -12,6 +13,7 @@ void runtime_sandboxed(void)
     if (!pause_memory_is_ours())
         return;
     __atomic_store_n(&sandboxed, true, __ATOMIC_SEQ_CST);
+    os_calls_forbid();
     paused = control_pause();
     log_silence(true);
 }
@@ -21,6 +23,7 @@ void runtime_sandbox_failed(void)
     if (!pause_memory_is_ours())
         return;
     __atomic_store_n(&sandboxed, false, __ATOMIC_SEQ_CST);
+    os_calls_allow();
     log_silence(false);
     control_resume(paused);
     paused = false;

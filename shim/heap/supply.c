@@ -7,6 +7,7 @@
 
 #include "base/guard.h"
 #include "sys/emulator.h"
+#include "sys/filter.h"
 #include "sys/os.h"
 
 struct tier_supply hy_supply[HY_TIERS] = {{.fd = -1, .kin = -1}, {.fd = -1, .kin = -1}};
@@ -89,7 +90,10 @@ void *supply_take(enum hy_tier t, size_t bytes)
     struct tier_supply *s = &hy_supply[t];
     unsigned long signals = 0;
     void *p = NULL;
-    if (s->backing.dir) /* a handler that forks would find pages of the file that no chunk knows */
+    bool calls = s->backing.dir && os_calls_begin();
+    if (s->backing.dir && !calls)
+        return NULL;
+    if (calls) /* a handler that forks would find pages of the file that no chunk knows */
         os_hold_signals(&signals);
     hy_guard_enter();
     if (supply_grow_chunks(s, 1))
@@ -104,8 +108,10 @@ void *supply_take(enum hy_tier t, size_t bytes)
         supply_index_chunk(s, s->n_chunks);
         __atomic_store_n(&s->n_chunks, s->n_chunks + 1, __ATOMIC_RELEASE);
     }
-    if (s->backing.dir)
+    if (calls) {
         os_let_signals(signals);
+        os_calls_end();
+    }
     return p;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "heap/supply_internal.h"
+#include "sys/filter.h"
 #include "sys/log.h"
 #include "sys/os.h"
 #include "sys/thread.h"
@@ -287,13 +288,18 @@ int supply_file_purge(struct tier_supply *s, char *base, size_t bytes)
     unsigned long signals;
     size_t part;
     int e = 0;
-    os_hold_signals(&signals); /* a handler that forks must find each chunk as it is noted */
+    bool calls = os_calls_begin(); /* a sandboxed program forks no more */
+    if (calls)                     /* a handler that forks must find each chunk as it is noted */
+        os_hold_signals(&signals);
     for (char *at = base, *end = base + bytes; e == 0 && at < end; at += part) {
         e = purge_part(s, at, end, &part);
         if (e) /* it goes on being in use */
             (void)supply_file_restore(s, base, (size_t)(at - base));
     }
-    os_let_signals(signals);
+    if (calls) {
+        os_let_signals(signals);
+        os_calls_end();
+    }
     return e;
 }
 
@@ -353,10 +359,13 @@ bool supply_file_restore(struct tier_supply *s, char *base, size_t bytes)
     bool ok = true;
     if (is_full(s, base, bytes))
         return true;
+    if (!os_calls_begin())
+        return false;
     os_hold_signals(&signals);
     for (char *at = base, *end = at + bytes; ok && at < end; at += part)
         ok = restore_part(s, at, end, &part);
     os_let_signals(signals);
+    os_calls_end();
     return ok;
 }
 

@@ -28,6 +28,7 @@
 #include "settings/settings.h"
 #include "sys/dl.h"
 #include "sys/emulator.h"
+#include "sys/filter.h"
 #include "sys/lock.h"
 #include "sys/log.h"
 #include "sys/os.h"
@@ -115,7 +116,7 @@ bool control_start_thread(void *(*fn)(void *), size_t stack)
     return ok;
 }
 
-bool control_start(void)
+static bool start_once(void)
 {
     if (!pause_may_start() || !runtime_lets_threads() ||
         __atomic_exchange_n(&tried, 1, __ATOMIC_ACQ_REL))
@@ -131,6 +132,15 @@ bool control_start(void)
     /* The program is about to change what threads inherit: later. */
     __atomic_store_n(&tried, 0, __ATOMIC_RELEASE);
     return true;
+}
+
+bool control_start(void)
+{
+    if (!os_calls_begin())
+        return true;
+    bool ok = start_once();
+    os_calls_end();
+    return ok;
 }
 
 void control_begin_again(void)
@@ -400,6 +410,7 @@ bool control_loading(void)
 void control_postfork_child(void)
 {
     pause_own_process();
+    os_calls_child();
     __atomic_store_n(&running, 0, __ATOMIC_RELEASE);
     joined = 0;
     __atomic_store_n(&tried, 0, __ATOMIC_RELEASE);

@@ -30,6 +30,7 @@
 #include "sys/dl.h"
 #include "sys/emulator.h"
 #include "sys/env.h"
+#include "sys/filter.h"
 #include "sys/lock.h"
 #include "sys/log.h"
 #include "sys/os.h"
@@ -472,8 +473,8 @@ __attribute__((destructor)) static void end(void)
     int saved = errno;
     /* exit from a handler of a signal that interrupted code of ours: nothing is waited for. In a
      * sandbox nothing is asked of the kernel. */
-    bool quiet =
-        hy_locks_held() || runtime_is_sandboxed() || (report_wanted() && !runtime_lets_threads());
+    bool calls = !hy_locks_held() && os_calls_begin();
+    bool quiet = !calls || (report_wanted() && !runtime_lets_threads());
     if (!env_is_secure() && !quiet) {
         record_finish();
         trace_finish();
@@ -485,5 +486,7 @@ __attribute__((destructor)) static void end(void)
     } else {
         (void)runtime_change_state(HY_SERVING, HY_ENDED);
     }
+    if (calls)
+        os_calls_end();
     errno = saved;
 }

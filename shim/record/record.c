@@ -31,7 +31,7 @@
 #define WAIT_NS     300000000ull
 
 static struct {
-    bool begun, ended, failed;
+    bool begun, ended;
     char path[HY_PATH_MAX];
     uint32_t windows;
     /* A recording: its text. */
@@ -64,12 +64,10 @@ bool record_wants_sites(void)
     return !forked && len > 4 && strcmp(name + len - 4, ".ini") == 0;
 }
 
-/* Once. */
 static void tell(int e)
 {
-    if (e && !rec.failed)
-        log_warn("HYBRID_RECORD=%s cannot be written (%s)", rec.path, os_output_problem(e));
-    rec.failed = e != 0;
+    if (e)
+        settings_cannot_write(OPT_RECORD, rec.path, e);
 }
 
 /* Before the program changes its directory. */

@@ -114,7 +114,7 @@ void report_at_exit(void)
         os_output_name(spec, path, sizeof(path));
         int e = os_write_file_atomic(path, o.buf, o.len);
         if (e)
-            log_warn("HYBRID_STATS=%s cannot be written (%s)", path, os_output_problem(e));
+            settings_cannot_write(OPT_STATS, path, e);
     }
     hy_guard_leave();
     os_unmap(m, REPORT_BYTES);

@@ -60,7 +60,7 @@ void trace_name(void)
         return;
     int e = os_absolute_path(strcmp(spec, "1") == 0 ? NAME : spec, named, sizeof(named));
     if (e != 0)
-        log_warn("HYBRID_TRACE=%s cannot be written (%s)", spec, os_output_problem(e));
+        settings_cannot_write(OPT_TRACE, spec, e);
 }
 
 static uint64_t clock_ns(void)
@@ -89,7 +89,7 @@ static void flush(void)
     int e = os_write_file_atomic(tr.path, tr.text.text.buf, tr.text.text.len);
 
     if (e != 0) {
-        log_warn("HYBRID_TRACE=%s cannot be written (%s)", tr.path, os_output_problem(e));
+        settings_cannot_write(OPT_TRACE, tr.path, e);
         tr.state = TRACE_OFF;
     }
     uint64_t end_ns = os_now_ns();

@@ -65,6 +65,15 @@ void settings_error_once(enum hy_opt_id id, const char *fmt, ...)
     on_error(NULL, line);
 }
 
+#define CANNOT_WRITE "%s=%s cannot be written (%s)"
+
+void settings_cannot_write(enum hy_opt_id id, const char *path, int e)
+{
+    if (!hy_config.told_bad[id])
+        log_warn(CANNOT_WRITE, options_info(id)->env, path, os_output_problem(e));
+    hy_config.told_bad[id] = true;
+}
+
 /* --- what can be known of the named places without touching them ----------------- */
 
 static void check_pm(const struct hy_pm_spec *pm)
@@ -88,11 +97,27 @@ static void check_pm(const struct hy_pm_spec *pm)
     }
 }
 
+/* A relative name means another file in each process that changes its folder. */
+static void check_output(enum hy_opt_id id, const char *spec)
+{
+    char path[HY_PATH_MAX + 32];
+    int e;
+
+    if (spec[0] != '/')
+        return;
+    os_output_name(spec, path, sizeof(path));
+    if ((e = os_may_write_file(path)) != 0)
+        settings_error_once(id, CANNOT_WRITE, options_info(id)->env, path, os_output_problem(e));
+}
+
 /* Told now, not when a process has grown: most never do, and their user believes all is well. */
 static void check_places(const struct hy_settings *s)
 {
     int e;
 
+    check_output(OPT_STATS, s->stats);
+    check_output(OPT_TRACE, s->trace);
+    check_output(OPT_RECORD, s->record);
     if (s->policy == HY_POLICY_OFF || s->pm.kind == HY_PM_NONE)
         return;
     if (s->source[OPT_PM] != HY_FROM_DEFAULT)

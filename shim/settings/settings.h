@@ -25,6 +25,9 @@ void settings_error_once(enum hy_opt_id id, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* What is wrong with the settings, unless the parent process has told it. */
 void settings_warn(const char *message);
+/* A file that we write and the option names; -errno of os_write_file_atomic. Not where the start
+ * has told it. */
+void settings_cannot_write(enum hy_opt_id id, const char *path, int e);
 enum hy_class settings_class(void);
 
 #endif

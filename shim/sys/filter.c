@@ -9,8 +9,10 @@
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
 
+#include "sys/os.h"
 #include "sys/pages/track.h"
 #include "sys/raw.h"
+#include "sys/thread.h"
 
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1
@@ -56,4 +58,52 @@ bool os_try_filtered(unsigned n)
             (void)raw3(SYS_ioctl, -1, requests[n], NULL);
         return n < HY_ARRAY_SIZE(requests);
     }
+}
+
+/* --- calls of the program's threads, for us ----------------------------------------------------
+ */
+
+#define PATIENCE_NS 2000000000ull
+#define NAP_NS      1000000ull
+
+static bool forbidden;
+static uint32_t under_way;
+static __thread uint32_t own __attribute__((tls_model("initial-exec")));
+
+bool os_calls_begin(void)
+{
+    own++;
+    (void)__atomic_add_fetch(&under_way, 1, __ATOMIC_SEQ_CST);
+    if (!__atomic_load_n(&forbidden, __ATOMIC_SEQ_CST))
+        return true;
+    os_calls_end();
+    return false;
+}
+
+void os_calls_end(void)
+{
+    own--;
+    (void)__atomic_sub_fetch(&under_way, 1, __ATOMIC_SEQ_CST);
+    if (HY_UNLIKELY(__atomic_load_n(&forbidden, __ATOMIC_SEQ_CST)))
+        os_wake(&under_way);
+}
+
+/* In a handler that has interrupted such calls they cannot end before it. */
+void os_calls_forbid(void)
+{
+    uint64_t end = os_now_ns() + PATIENCE_NS;
+    uint32_t n;
+    __atomic_store_n(&forbidden, true, __ATOMIC_SEQ_CST);
+    while ((n = __atomic_load_n(&under_way, __ATOMIC_SEQ_CST)) > own && os_now_ns() < end)
+        os_wait_ns(&under_way, n, NAP_NS);
+}
+
+void os_calls_allow(void)
+{
+    __atomic_store_n(&forbidden, false, __ATOMIC_SEQ_CST);
+}
+
+void os_calls_child(void)
+{
+    __atomic_store_n(&under_way, own, __ATOMIC_SEQ_CST);
 }

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/guard.h"
+#include "sys/filter.h"
 #include "sys/os.h"
 #include "sys/raw.h"
 #include "sys/thread.h"
@@ -93,22 +94,26 @@ static void log_text_apart(const char *text, size_t len)
     }
 }
 
-void log_text(const char *text, size_t len)
+static void write_text(const char *text, size_t len)
 {
-    if (__atomic_load_n(&log_state.silent, __ATOMIC_ACQUIRE))
-        return;
-    int saved = errno;
     if (os_table_apart()) {
-        if (len > 0)
-            log_text_apart(text, len);
-        errno = saved;
+        log_text_apart(text, len);
         return;
     }
     int fd = is_users_stderr(STDERR_FILENO)                      ? STDERR_FILENO
              : log_state.kept && is_users_stderr(log_state.kept) ? log_state.kept
                                                                  : -1;
-    if (len > 0 && fd >= 0)
+    if (fd >= 0)
         (void)os_write_all(fd, text, len); /* nobody to tell */
+}
+
+void log_text(const char *text, size_t len)
+{
+    if (len == 0 || __atomic_load_n(&log_state.silent, __ATOMIC_ACQUIRE) || !os_calls_begin())
+        return;
+    int saved = errno;
+    write_text(text, len);
+    os_calls_end();
     errno = saved;
 }
 
@@ -142,7 +147,9 @@ static void __attribute__((format(printf, 2, 0))) log_line(int number, const cha
     char line[LINE_MAX_BYTES];
     int saved = errno;
     hy_guard_enter(); /* vsnprintf may allocate for odd formats */
-    int n = snprintf(line, sizeof(line), "hybrid[%ld]: ", raw0(SYS_getpid));
+    /* A filter may kill for the number, and then it is not written. */
+    bool silent = __atomic_load_n(&log_state.silent, __ATOMIC_ACQUIRE);
+    int n = snprintf(line, sizeof(line), "hybrid[%ld]: ", silent ? 0 : raw0(SYS_getpid));
     int m = vsnprintf(line + n, sizeof(line) - (size_t)n, fmt, ap);
     size_t len = (size_t)n;
     if (m > 0)

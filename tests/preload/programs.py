@@ -20,6 +20,8 @@ import harness # noqa: E402  (the path is set just above)
 CASES = ['bash', 'coreutils', 'python', 'pymalloc', 'redis', 'memcached', 'sqlite', 'gcc', 'gxx', 'git',
          'perl', 'node', 'java', 'golang', 'rust', 'openmp', 'hpcc', 'gdb', 'openssl', 'nginx', 'jemalloc', 'php',
          'ruby']
+# Larger ones, by scripts/test --long (packages-long.txt).
+LONG_CASES = ['numpy', 'erlang', 'r', 'postgres', 'mariadb', 'chromium', 'libreoffice', 'pypi']
 
 
 # All on DRAM is the same with files as without; a disk is for those that fork and have much.
@@ -33,7 +35,7 @@ FOUR = (0, 1, 4, 6)
 def settings_of(name, settings):
     if harness.LONG:
         return [s for s in settings if s.name not in LESS or (s.name == 'pm-disk' and name in ON_DISK)]
-    at = CASES.index(name)
+    at = (CASES + LONG_CASES).index(name)
     return [settings[i] for i in sorted((at + n) % len(settings) for n in FOUR)]
 
 
@@ -41,6 +43,9 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--list', action='store_true')
     harness.common_arguments(p)
+    if '--list-long' in sys.argv: # none where the long list is not asked for
+        print('\n'.join(LONG_CASES if harness.LONG else []))
+        return 0
     if '--list' in sys.argv:
         print('\n'.join(CASES))
         return 0
@@ -50,8 +55,8 @@ def main():
     settings = harness.chosen_settings(args)
     verdicts = {}
     for name in list(args.names or CASES) * args.repeat:
-        if name not in CASES:
-            sys.exit(f'no program {name}; there are: {" ".join(CASES)}')
+        if name not in CASES + LONG_CASES:
+            sys.exit(f'no program {name}; there are: {" ".join(CASES + LONG_CASES)}')
         case = importlib.import_module('programs.' + name)
         chosen = settings if args.settings else settings_of(name, settings)
         got = harness.run_case(name, case, args.lib, chosen, args.cache, extra, args.keep)

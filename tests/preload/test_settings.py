@@ -64,6 +64,16 @@ class Told(Case):
         told = self.lines(['/bin/sh', '-c', 'HYBRID_POLICI=pm /bin/true; :'], HYBRID_DRAMM='1G')
         self.assertEqual(len(told), 3, told)
 
+    def test_a_report_that_cannot_be_written_is_told_once_for_a_tree(self):
+        script = '/bin/true; (/bin/true; /bin/ls >/dev/null); /bin/sh -c "/bin/true; /bin/true; :"; :'
+        for name in ('STATS', 'TRACE', 'RECORD'):
+            told = self.lines(['/bin/sh', '-c', script], **dict(PLACED, **{'HYBRID_' + name: '/no/such/folder/r'}))
+            self.assertEqual(told, ['HYBRID_%s=/no/such/folder/r cannot be written (ENOENT)' % name])
+        # What nobody could know at the start is told in the end.
+        late = 'mkdir gone && cd gone && rmdir ../gone && exec /bin/true'
+        told = self.lines(['/bin/sh', '-c', late], HYBRID_STATS='r.json')
+        self.assertEqual(len(told), 1, told)
+
     def test_strict_tells_and_ends(self):
         got = self.run_with(['/bin/true'], HYBRID_POLICI='pm', HYBRID_STRICT='1')
         self.assertEqual(got.returncode, 78)

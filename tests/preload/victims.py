@@ -119,14 +119,24 @@ def setlocale(ctx):
 
 
 def remap(ctx):
-    env = {'HYBRID_POLICY': 'first-fit', 'HYBRID_DRAM': '4M', 'HYBRID_START': '0', 'HYBRID_PM': 'emulated', 'HYBRID_MIGRATE': 'eager',
-           'HYBRID_INTERVAL': '20ms', 'HYBRID_MMAP_MIN': '4M', 'HYBRID_MIGRATE_INTERVAL': '40ms', 'HYBRID_MIGRATE_CORE': '100'}
-    program(ctx, 'hz_remap', env=env if ctx.setting.preload else {})
+    program(ctx, 'hz_remap', env=dict(BUSY, HYBRID_MMAP_MIN='4M') if ctx.setting.preload else {})
 
 
 def sandbox(ctx):
     for mode in ('threads', 'one'):
         program(ctx, 'hz_sandbox', mode)
+
+
+BUSY = {'HYBRID_POLICY': 'first-fit', 'HYBRID_DRAM': '4M', 'HYBRID_START': '0', 'HYBRID_PM': 'emulated', 'HYBRID_MIGRATE': 'eager',
+        'HYBRID_INTERVAL': '20ms', 'HYBRID_MMAP_MIN': '1M', 'HYBRID_MIGRATE_INTERVAL': '40ms', 'HYBRID_MIGRATE_CORE': '100'}
+
+
+def filter_moment(ctx):
+    """With a report to be written in the end; then with all that the library can do at once."""
+    rounds = '100' if harness.LONG else '15'
+    told = {'HYBRID_STATS': ctx.path('stats'), 'HYBRID_TRACE': ctx.path('trace')}
+    for env in ({}, told, dict(told, **BUSY)):
+        program(ctx, 'hz_filter_moment', rounds, env=env if ctx.setting.preload else {}, timeout=300)
 
 
 def born_confined(ctx):
@@ -303,7 +313,7 @@ CASES.update({
     'hz_signal_exit': simple('hz_signal_calls', 'exit'), 'hz_signal_fork': simple('hz_signal_calls', 'fork'),
     'hz_signal_map': simple('hz_signal_calls', 'map'), 'hz_double_free': double_free,
     'hz_fork_threads': simple('hz_fork_threads', '60'), 'hz_thread_churn': simple('hz_thread_churn', '12000'),
-    'hz_limits': limits, 'hz_steered': steered, 'hz_madvise': madvise, 'hz_stdio': stdio, 'hz_late': late, 'hz_environment': bind_now, 'hz_dlopen': dlopen, 'hz_rights': rights, 'hz_descriptors': descriptors, 'hz_sandbox': sandbox, 'hz_born_confined': born_confined, 'hz_remap': remap, 'hz_setlocale': setlocale, 'hz_deepbind': deepbind, 'fn_own_malloc': own_malloc, 'hz_full_pm': full_pm,
+    'hz_limits': limits, 'hz_steered': steered, 'hz_madvise': madvise, 'hz_stdio': stdio, 'hz_late': late, 'hz_environment': bind_now, 'hz_dlopen': dlopen, 'hz_rights': rights, 'hz_descriptors': descriptors, 'hz_sandbox': sandbox, 'hz_born_confined': born_confined, 'hz_filter_moment': filter_moment, 'hz_remap': remap, 'hz_setlocale': setlocale, 'hz_deepbind': deepbind, 'fn_own_malloc': own_malloc, 'hz_full_pm': full_pm,
     'hz_full_file_system': full_file_system, 'hz_pm_gone_before': gone_before, 'hz_pm_gone_while_running': gone_while_running,
     'hz_no_shm': no_shm, 'hz_daemon': subreaper, 'hz_secure': secure, 'hz_thread_churn_long': simple('hz_thread_churn', '100000'),
 })
@@ -312,7 +322,8 @@ ONE = [Setting('library')]
 # Those that mostly wait: these settings at the same time, unless all are wanted (scripts/test --long).
 WAITING = ('hz_rights', 'hz_sandbox', 'hz_descriptors', 'hz_born_confined')
 CHOSEN = ('default', 'late-emulated', 'tiny-emulated', 'pm-shm', 'pm-capped')
-OWN_SETTINGS = {'hz_remap': ONE, 'hz_setlocale': [s for s in harness.all_settings() if s.name == 'tiny-emulated'], 'hz_full_pm': ONE, 'hz_full_file_system': ONE, 'hz_pm_gone_before': ONE, 'hz_pm_gone_while_running': ONE, 'hz_secure': ONE,
+OWN_SETTINGS = {'hz_filter_moment': [s for s in harness.all_settings() if s.name in ('default', 'late-emulated', 'dram-emulated', 'pm-shm')],
+                'hz_remap': ONE, 'hz_setlocale': [s for s in harness.all_settings() if s.name == 'tiny-emulated'], 'hz_full_pm': ONE, 'hz_full_file_system': ONE, 'hz_pm_gone_before': ONE, 'hz_pm_gone_while_running': ONE, 'hz_secure': ONE,
                 'hz_thread_churn_long': [s for s in harness.all_settings() if s.name in ('passive', 'pm-emulated', 'tiny-shm')]}
 
 
