@@ -6,6 +6,8 @@
 void observe(struct observed *ret)
 {
     policy_get(&ret->policy);
+    if (!ret->policy.in_registry)
+        ret->policy.claimed = 0;
     classify_get(&ret->classify);
     threadcap_get(&ret->threads);
     migrate_get(&ret->migrate);
