@@ -314,9 +314,6 @@ WAITING = ('hz_rights', 'hz_sandbox', 'hz_descriptors', 'hz_born_confined')
 CHOSEN = ('default', 'late-emulated', 'tiny-emulated', 'pm-shm', 'pm-capped')
 OWN_SETTINGS = {'hz_remap': ONE, 'hz_setlocale': [s for s in harness.all_settings() if s.name == 'tiny-emulated'], 'hz_full_pm': ONE, 'hz_full_file_system': ONE, 'hz_pm_gone_before': ONE, 'hz_pm_gone_while_running': ONE, 'hz_secure': ONE,
                 'hz_thread_churn_long': [s for s in harness.all_settings() if s.name in ('passive', 'pm-emulated', 'tiny-shm')]}
-# Where not all settings are wanted: of the settings in their order, from another one on for each victim. No
-# difference modulo 11 is missing, so every two settings meet in some victim, and each has some 25 victims.
-FIVE = (0, 1, 3, 6, 8)
 
 
 def settings_of(name, settings):
@@ -329,8 +326,7 @@ def settings_of(name, settings):
         return [s for s in chosen if s.name in CHOSEN]
     if name in OWN_SETTINGS:
         return chosen
-    at = list(CASES).index(name)
-    return [settings[i] for i in sorted((at + n) % len(settings) for n in FIVE)]
+    return harness.four_of(settings, list(CASES).index(name))
 
 
 class Case:
