@@ -71,6 +71,13 @@ uint64_t pmemu_tier_bytes(int tier);
  * and what libc has unmapped inside itself may count as used until there is no other. */
 int64_t pmemu_dram_free(void);
 
+/* --- its share of the last-level cache ---------------------------------------------------- */
+
+/* From now on the process' lines fill so many ways of the last-level cache only, 1 to all of them,
+ * as in a resource group of resctrl; it finds its lines in any. 0: only asks. How many ways there
+ * are; -EINVAL: not so many; -ESRCH: not on a machine; -ENOSYS. */
+int pmemu_fill_ways(int ways);
+
 /* --- who is not the program ------------------------------------------------------------ */
 
 /* The calling thread has no virtual time and holds nobody up: for helper threads. */

@@ -66,6 +66,9 @@ bool emu_core_has(const void *address);
 /* Accesses and basic blocks of this process take that many 1000ths of a percent of what
  * the machine's parameters say: how many instructions each stands for is a program's. */
 void emu_core_compute(int64_t milli);
+/* From now on this process fills so many ways of the LLC only, 1 to EMU_LLC_WAYS; children of a fork
+ * do so, too. */
+void emu_core_fill_ways(unsigned ways);
 const struct emu_params *emu_core_params(void);
 /* In the child of a fork. */
 void emu_core_forked(void);

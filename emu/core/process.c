@@ -78,12 +78,17 @@ int emu_core_start(const char *path, const struct emu_params *p)
     emu_core.machine_path = path;
     emu_core.params = *p;
     emu_costs_init(&emu_core.costs, p);
-    emu_core.llc = (struct emu_llc){.set_mask = emu_llc_sets((uint32_t)p->llc_kb) - 1,
-                                    .slot = emu_core.machine->llc};
+    emu_core.llc.set_mask = emu_llc_sets((uint32_t)p->llc_kb) - 1;
+    emu_core.llc.slot = emu_core.machine->llc;
     emu_access_step = EMU_FIX(p->access_ps) - 1;
     emu_block_step = EMU_FIX(p->block_ps);
     run();
     return 0;
+}
+
+void emu_core_fill_ways(unsigned ways)
+{
+    atomic_store(&emu_core.llc.first_way, EMU_LLC_WAYS - ways);
 }
 
 void emu_core_compute(int64_t milli)

@@ -156,6 +156,7 @@ void emu_settings_read(struct emu_settings *ret)
     read_params(ret);
     read_place(ret);
     ret->page_counts = emu_setting_choice(EMU_S_PAGE_COUNTS) == 1;
+    ret->ways = 1 + (unsigned)emu_setting_choice(EMU_S_WAYS);
     ret->machine = text_or_null(EMU_S_MACHINE);
     ret->pm_dir = text_or_null(EMU_S_PM_DIR);
     ret->stats = text_or_null(EMU_S_STATS);
