@@ -85,7 +85,7 @@ void emu_l1_drop(struct emu_l1 *c, uint64_t first, unsigned n);
 struct emu_llc {
     uint32_t set_mask;
     _Atomic uint32_t first_way; /* EMU_LLC_WAYS less those that this process may fill */
-    _Atomic uint64_t *slot; /* (set_mask + 1) * EMU_LLC_WAYS */
+    _Atomic uint64_t *slot;     /* (set_mask + 1) * EMU_LLC_WAYS */
 };
 
 struct emu_llc_result {

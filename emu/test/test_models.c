@@ -161,7 +161,8 @@ static void dropped_lines_miss(void **state)
     free((void *)c.slot);
 }
 
-/* Of the reuse of an array of half the cache, which misses, one pass for each `ways` of a stream. */
+/* Of the reuse of an array of half the cache, which misses, one pass for each `ways` of a stream.
+ */
 static unsigned misses_beside_a_stream(unsigned ways)
 {
     struct emu_llc c = make_llc(512), stream = {c.set_mask, EMU_LLC_WAYS - ways, c.slot};

@@ -10,6 +10,7 @@ void observe(struct observed *ret)
     threadcap_get(&ret->threads);
     migrate_get(&ret->migrate);
     pacing_get(&ret->pacing);
+    llc_get(&ret->cache);
     staging_get(&ret->tasks);
 }
 

@@ -211,6 +211,17 @@ static void json_pacing(const struct pacing_view *p, struct textbuf *o)
     textbuf_add(o, "},\n");
 }
 
+static void json_cache(const struct llc_view *v, struct textbuf *o)
+{
+    textbuf_add(o,
+                "  \"cache\": {\"possible\": %s, \"few\": %u, \"ways\": %u, \"now\": %s"
+                ", \"times\": %u, \"given_back\": %u, \"speed_milli\": %u, \"few_ns\": %" PRIu64,
+                v->possible ? "true" : "false", v->few, v->of, v->now ? "true" : "false", v->times,
+                v->given_back, v->speed_milli, v->few_ns);
+    json_text(o, "where", v->where);
+    textbuf_add(o, "},\n");
+}
+
 void report_json(const struct report *r, struct textbuf *o)
 {
     char name[32];
@@ -254,6 +265,7 @@ void report_json(const struct report *r, struct textbuf *o)
     json_record(&r->record, o);
     json_threads(&r->now.threads, &r->search, o);
     json_pacing(&r->now.pacing, o);
+    json_cache(&r->now.cache, o);
     textbuf_add(o,
                 "  \"forced_dram_bytes\": %" PRIu64 ",\n  \"file_private_bytes\": %" PRIu64 ",\n",
                 v->forced_bytes, r->file_private);

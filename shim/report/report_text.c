@@ -132,6 +132,20 @@ static void text_pacing(const struct pacing_view *p, struct textbuf *o)
                     (unsigned)((p->most_hindered - 1) * 100 + 0.5));
 }
 
+static void text_cache(const struct llc_view *v, struct textbuf *o)
+{
+    if (v->few_ns == 0)
+        return;
+    textbuf_add(o, "  %u of %u ways of the last-level cache for %" PRIu64 ".%03u s", v->few, v->of,
+                v->few_ns / 1000000000, (unsigned)(v->few_ns / 1000000 % 1000));
+    if (v->times)
+        textbuf_add(o, "; kept %u times%s, %u.%03u of the speed with all", v->times,
+                    v->now ? ", also at the end" : "", v->speed_milli / 1000,
+                    v->speed_milli % 1000);
+    textbuf_add(o, v->given_back ? "; slower by it and given back %u times\n" : "\n",
+                v->given_back);
+}
+
 static void text_gain(const struct tally *a, struct textbuf *o)
 {
     char dram[32], placed[32], pm[32];
@@ -243,6 +257,7 @@ void report_text(const struct report *r, struct textbuf *o)
     text_tasks(&r->now.tasks, o);
     text_threads(&r->now.threads, &r->search, o);
     text_pacing(&r->now.pacing, o);
+    text_cache(&r->now.cache, o);
     if (r->now.policy.forced_bytes)
         textbuf_add(
             o, "  %s went to DRAM beyond its limit: %s\n", human(r->now.policy.forced_bytes, b),

@@ -161,6 +161,8 @@ void trace_sample(struct trace_text *t, uint64_t ns, uint64_t cost_ns, const str
         number(t, "task_hits", o->tasks.hits);
         number(t, "task_staged", o->tasks.staged_pages * HY_PAGE);
     }
+    if (o->cache.possible)
+        number(t, "cache_ways", o->cache.now ? o->cache.few : o->cache.of);
     number(t, "look_ns", o->migrate.look_ns);
     number(t, "move_ns", o->migrate.move_ns);
     number(t, "class_ns", o->classify.cost_ns);

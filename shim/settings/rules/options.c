@@ -268,50 +268,52 @@ static const char *parse_decimal(const struct row *row, const char *v, size_t le
     return NULL;
 }
 
-static const char *parse_counters(const struct row *row, const char *v, size_t len, void *dst)
+/* Words, the last with a path behind its colon. */
+static const char *parse_source(const struct row *row, const char *v, size_t len, void *dst)
 {
-    bool replay = strncmp(v, "replay:", 7) == 0;
+    const char *last = strrchr(row->info.allowed, '|') + 1;
+    size_t n = (size_t)(strchr(last, ':') - last) + 1;
+    bool path = strncmp(v, last, n) == 0;
 
-    (void)row;
-    if (replay && v[7] != '/')
+    if (path && v[n] != '/')
         return "does not name an absolute path";
-    if (!replay && text_choice("auto|off|kernel|hardware|software", v, len) < 0)
+    if (!path && text_choice(row->info.allowed, v, len) < 0)
         return "is not known";
     return store_text(v, len, dst);
 }
 
-#define PARSE_DECIMAL  parse_decimal
-#define PARSE_MACHINE  parse_machine
-#define PARSE_COUNTERS parse_counters
-#define TYPE_DECIMAL   "number"
-#define TYPE_MACHINE   "machine"
-#define TYPE_COUNTERS  "source"
-#define PARSE_CHOICE   parse_choice
-#define PARSE_FLAG     parse_flag
-#define PARSE_SIZE     parse_size
-#define PARSE_AMOUNT   parse_amount
-#define PARSE_TIME     parse_time
-#define PARSE_PM       parse_pm
-#define PARSE_REPORT   parse_report
-#define PARSE_NAME     parse_name
-#define PARSE_THREADS  parse_threads
-#define PARSE_WAIT     parse_wait
-#define PARSE_DIRS     parse_dirs
-#define PARSE_FILE     parse_file
-#define TYPE_CHOICE    "choice"
-#define TYPE_FLAG      "flag"
-#define TYPE_SIZE      "size"
-#define TYPE_AMOUNT    "amount"
-#define TYPE_TIME      "time"
-#define TYPE_PM        "memory"
-#define TYPE_REPORT    "report"
-#define TYPE_NAME      "name"
-#define TYPE_THREADS   "threads"
-#define TYPE_WAIT      "wait"
-#define TYPE_DIRS      "directories"
-#define TYPE_FILE      "path"
-#define ONLY_ANY       false
-#define ONLY_ENV       true
+#define PARSE_DECIMAL parse_decimal
+#define PARSE_MACHINE parse_machine
+#define PARSE_SOURCE  parse_source
+#define TYPE_DECIMAL  "number"
+#define TYPE_MACHINE  "machine"
+#define TYPE_SOURCE   "source"
+#define PARSE_CHOICE  parse_choice
+#define PARSE_FLAG    parse_flag
+#define PARSE_SIZE    parse_size
+#define PARSE_AMOUNT  parse_amount
+#define PARSE_TIME    parse_time
+#define PARSE_PM      parse_pm
+#define PARSE_REPORT  parse_report
+#define PARSE_NAME    parse_name
+#define PARSE_THREADS parse_threads
+#define PARSE_WAIT    parse_wait
+#define PARSE_DIRS    parse_dirs
+#define PARSE_FILE    parse_file
+#define TYPE_CHOICE   "choice"
+#define TYPE_FLAG     "flag"
+#define TYPE_SIZE     "size"
+#define TYPE_AMOUNT   "amount"
+#define TYPE_TIME     "time"
+#define TYPE_PM       "memory"
+#define TYPE_REPORT   "report"
+#define TYPE_NAME     "name"
+#define TYPE_THREADS  "threads"
+#define TYPE_WAIT     "wait"
+#define TYPE_DIRS     "directories"
+#define TYPE_FILE     "path"
+#define ONLY_ANY      false
+#define ONLY_ENV      true
 
 static const struct row rows[OPT_COUNT] = {
 #define HY_OPT(id, key, field, type, where, dflt, lo, hi, allowed, unit, help)                     \
