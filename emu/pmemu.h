@@ -123,7 +123,8 @@ int pmemu_ignore_code(const void *start, const void *end);
     X(PAGES_UP, "pages moved to DRAM")                                                             \
     X(PAGES_DOWN, "pages moved to PM")                                                             \
     X(MOVE_NS, "time of the threads that moved them")                                              \
-    X(CACHE_NS, "of STALL_NS, waiting for hits in the last-level cache")
+    X(CACHE_NS, "of STALL_NS, waiting for hits in the last-level cache")                           \
+    X(CORE_UJ, "energy of the cores while threads ran or stalled there")
 
 enum pmemu_event {
 #define PMEMU_X(name, what) PMEMU_##name,

@@ -30,7 +30,7 @@ void emu_start(bool see_unmapped)
     if (s->page_counts && (r = emu_page_counts_start()) < 0)
         emu_refuse("HYBRID_EMU_PAGE_COUNTS=1: %s", strerror(-r));
     emu_core_fill_ways(s->ways);
-    r = emu_core_start(s->machine, &s->params);
+    r = emu_core_start(s->machine, &s->params, s->mhz);
     if (r == -EPERM)
         emu_refuse("HYBRID_EMU_MACHINE=%s: no machine of this version, or damaged; remove the file",
                    s->machine);

@@ -211,6 +211,24 @@ static void llc_sizes(void **state)
     assert_int_equal(emu_llc_sets(EMU_LLC_MAX_KB + 1), 0);
 }
 
+/* 001, section 3: 70 W for four cores at 2.4 GHz, 45 W at 1.6. */
+static void clock_and_power(void **state)
+{
+    struct emu_params p = preset("optane"), slow = p;
+    (void)state;
+    emu_params_clock(&slow, EMU_MHZ);
+    assert_memory_equal(&p, &slow, sizeof(p));
+    emu_params_clock(&slow, EMU_LOW_MHZ);
+    assert_int_equal(slow.access_ps, p.access_ps * 3 / 2);
+    assert_int_equal(slow.instruction_ps, p.instruction_ps * 3 / 2);
+    assert_int_equal(slow.hit_ps, p.hit_ps * 3 / 2);
+    assert_int_equal(slow.medium[EMU_DRAM].read_ps, p.medium[EMU_DRAM].read_ps);
+    assert_int_equal(emu_core_mw(&p, 2400), 17500);
+    assert_int_equal(emu_core_mw(&p, 1600), 11250);
+    assert_int_equal(emu_core_mw(&p, 2000), 14375);
+    assert_int_equal(emu_core_mw(&p, 0), 0);
+}
+
 static void settings_by_name(void **state)
 {
     struct emu_params p = preset("pram"), before = p;
@@ -255,6 +273,7 @@ int main(void)
         cmocka_unit_test(dropped_lines_miss),
         cmocka_unit_test(a_stream_with_few_ways_leaves_others_theirs),
         cmocka_unit_test(llc_sizes),
+        cmocka_unit_test(clock_and_power),
         cmocka_unit_test(settings_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
