@@ -55,6 +55,7 @@ static void put_report(void)
         {"record", "record: what was recorded"},
         {"threads", "threads"},
         {"pacing", "pacing: fewer writers to PM for others' sake"},
+        {"cache", "cache: ways of the last-level cache"},
         {"site", "sites: one call site"},
     };
     for (unsigned i = 0; i < sizeof(section) / sizeof(section[0]); i++)

@@ -12,6 +12,8 @@ void observe(struct observed *ret)
     threadcap_get(&ret->threads);
     migrate_get(&ret->migrate);
     pacing_get(&ret->pacing);
+    llc_get(&ret->cache);
+    ret->cache.in_force = ret->cache.now ? ret->cache.few : ret->cache.of;
     staging_get(&ret->tasks);
 }
 

@@ -93,8 +93,9 @@ static void json_tiers(const struct report *r, struct textbuf *o)
 
 void report_json(const struct report *r, struct textbuf *o)
 {
-    static const char section[][16] = {"classification", "gain",  "plan",   "registry", "admission",
-                                       "migration",      "tasks", "record", "threads",  "pacing"};
+    static const char section[][16] = {"classification", "gain",      "plan",  "registry",
+                                       "admission",      "migration", "tasks", "record",
+                                       "threads",        "pacing",    "cache"};
 
     textbuf_add(o, "{\n  \"version\": %d, \"libhybrid\": \"%s\", \"pid\": %d,\n  ", REPORT_VERSION,
                 HY_VERSION, os_pid());

@@ -74,6 +74,11 @@ static const struct line {
                      " for {pacing.for}\n"},
     {"text.slower_percent", "  slower by {text.slower_percent} % at most by others' writes to PM,"
                             " as predicted\n"},
+    {"cache.few_ns",
+     "  {cache.few} of {cache.ways} ways of the last-level cache for {cache.few_ns}"},
+    {"cache.few_ns cache.times", "; kept {cache.times} times[{cache.now}, also at the end],"
+                                 " {cache.speed_milli} of the speed with all"},
+    {"cache.few_ns", "[; slower by it and given back {cache.given_back} times]\n"},
     {"run.forced_dram_bytes", "  {run.forced_dram_bytes} went to DRAM beyond its limit: "},
     {"run.forced_dram_bytes pm.turned_away", "PM was full\n"},
     {"run.forced_dram_bytes !pm.turned_away", "memory that was there and grew in place\n"},

@@ -130,6 +130,8 @@ static const struct command {
      "  --resume            go on with a batch that was interrupted or killed\n"
      "  --fresh             forget one that was interrupted\n"
      "  --alpha A           the part of all bandwidth below which jobs need little (0.1)\n"
+     "  --pair              memory-bound jobs beside compute-bound ones, in place of that order\n"
+     "  --clock             a lower clock while only memory-bound jobs run, where cpufreq may be set\n"
      "  --admission HOW     HYBRID_ADMISSION of the jobs (wait:30)\n"
      "  -q, --quiet         errors and the table at the end only\n"
      "\n"

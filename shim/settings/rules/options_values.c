@@ -251,14 +251,16 @@ const char *option_parse_decimal(const struct row *row, const char *v, size_t le
     return NULL;
 }
 
-const char *option_parse_counters(const struct row *row, const char *v, size_t len, void *dst)
+/* Words, the last with a path behind its colon. */
+const char *option_parse_source(const struct row *row, const char *v, size_t len, void *dst)
 {
-    bool replay = strncmp(v, "replay:", 7) == 0;
+    const char *last = strrchr(row->info.allowed, '|') + 1;
+    size_t n = (size_t)(strchr(last, ':') - last) + 1;
+    bool path = strncmp(v, last, n) == 0;
 
-    (void)row;
-    if (replay && v[7] != '/')
+    if (path && v[n] != '/')
         return "does not name an absolute path";
-    if (!replay && text_choice("auto|off|kernel|hardware|software", v, len) < 0)
+    if (!path && text_choice(row->info.allowed, v, len) < 0)
         return "is not known";
     return store_text(v, len, dst);
 }

@@ -18,7 +18,7 @@ struct row {
 
 const char *option_parse_amount(const struct row *row, const char *v, size_t len, void *dst);
 const char *option_parse_choice(const struct row *row, const char *v, size_t len, void *dst);
-const char *option_parse_counters(const struct row *row, const char *v, size_t len, void *dst);
+const char *option_parse_source(const struct row *row, const char *v, size_t len, void *dst);
 const char *option_parse_decimal(const struct row *row, const char *v, size_t len, void *dst);
 const char *option_parse_dirs(const struct row *row, const char *v, size_t len, void *dst);
 const char *option_parse_file(const struct row *row, const char *v, size_t len, void *dst);
