@@ -71,6 +71,13 @@ uint64_t pmemu_tier_bytes(int tier);
  * and what libc has unmapped inside itself may count as used until there is no other. */
 int64_t pmemu_dram_free(void);
 
+/* --- its share of the last-level cache ---------------------------------------------------- */
+
+/* From now on the process' lines fill so many ways of the last-level cache only, 1 to all of them,
+ * as in a resource group of resctrl; it finds its lines in any. 0: only asks. How many ways there
+ * are; -EINVAL: not so many; -ESRCH: not on a machine; -ENOSYS. */
+int pmemu_fill_ways(int ways);
+
 /* --- who is not the program ------------------------------------------------------------ */
 
 /* The calling thread has no virtual time and holds nobody up: for helper threads. */
@@ -116,7 +123,8 @@ int pmemu_ignore_code(const void *start, const void *end);
     X(PAGES_UP, "pages moved to DRAM")                                                             \
     X(PAGES_DOWN, "pages moved to PM")                                                             \
     X(MOVE_NS, "time of the threads that moved them")                                              \
-    X(CACHE_NS, "of STALL_NS, waiting for hits in the last-level cache")
+    X(CACHE_NS, "of STALL_NS, waiting for hits in the last-level cache")                           \
+    X(CORE_UJ, "energy of the cores while threads ran or stalled there")
 
 enum pmemu_event {
 #define PMEMU_X(name, what) PMEMU_##name,

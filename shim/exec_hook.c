@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Other programs started by a confined one inherit its CPUs from the kernel: they are
- * given what this process had at first. Without a cap each is a call passed on. */
+ * Other programs started by a confined one inherit its CPUs and its share of the cache from the
+ * kernel: they are given what this process had at first. Without a cap each is a call passed on. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "llc/share.h"
 #include "sys/cpu.h"
 #include "sys/env.h"
 #include "threadcap.h"
@@ -14,8 +15,9 @@
  * mask of its own, so the parent's stays. */
 #define EXEC(call)                                                                                 \
     do {                                                                                           \
-        bool opened_ = threadcap_open();                                                           \
+        bool opened_ = threadcap_open(), cache_ = llc_open();                                      \
         int r_ = (call);                                                                           \
+        llc_close(cache_);                                                                         \
         threadcap_close(opened_);                                                                  \
         return r_;                                                                                 \
     } while (0)
@@ -109,8 +111,9 @@ HY_EXPORT int system(const char *command)
 
 HY_EXPORT FILE *popen(const char *command, const char *type)
 {
-    bool opened = threadcap_open();
+    bool opened = threadcap_open(), cache = llc_open();
     FILE *f = next_exec()->popen(command, type);
+    llc_close(cache);
     threadcap_close(opened);
     return f;
 }

@@ -88,7 +88,7 @@ static void grow(size_t size, long count)
 static void aligned(size_t size, long count)
 {
     for (long i = 0; i < count; i++) {
-        void *block;
+        void *block = NULL;
 
         if (posix_memalign(&block, 64, size) != 0)
             need(NULL);

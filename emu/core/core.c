@@ -77,6 +77,7 @@ void emu_settle_inside(struct emu_thread *t, enum emu_settle_how how)
     emu_add(EMU_C_cache_ns, (uint64_t)(t->cache_ps / 1000));
     emu_add(EMU_C_wait_ns, (uint64_t)(wait / 1000));
     emu_add(EMU_C_move_ns, (uint64_t)(t->move_ps / 1000));
+    emu_add(EMU_C_core_nj, (uint64_t)((end - begin) / 1000 * emu_core.core_mw / 1000));
     emu_new_batch(t);
     t->now = emu_clock_advance(&emu_core.machine->clock, t->slot, end,
                                how == SETTLE_NOW ? EMU_UNLIMITED : emu_core.params.lookahead_ps);

@@ -45,8 +45,9 @@ extern __thread struct emu_thread emu_self __attribute__((tls_model("initial-exe
 #endif
 extern int64_t emu_access_step, emu_block_step;
 
-/* Once; afterwards threads are emulated. Adopts the calling thread. 0 or -errno. */
-int emu_core_start(const char *machine_path, const struct emu_params *p);
+/* Once; afterwards threads are emulated, on cores of that clock. Adopts the calling thread. 0 or
+ * -errno. */
+int emu_core_start(const char *machine_path, const struct emu_params *p, unsigned mhz);
 /* What a process has done and what happened to it. */
 struct emu_result {
     uint64_t count[EMU_COUNTER_COUNT];
@@ -66,6 +67,10 @@ bool emu_core_has(const void *address);
 /* Accesses and basic blocks of this process take that many 1000ths of a percent of what
  * the machine's parameters say: how many instructions each stands for is a program's. */
 void emu_core_compute(int64_t milli);
+/* From now on this process fills so many ways of the LLC only, 1 to EMU_LLC_WAYS; children of a
+ * fork do so, too. */
+void emu_core_fill_ways(unsigned ways);
+/* As they are for this process: at the clock of its cores. */
 const struct emu_params *emu_core_params(void);
 /* In the child of a fork. */
 void emu_core_forked(void);

@@ -21,6 +21,7 @@ struct emu_core {
     struct emu_costs costs;
     struct emu_params params;
     const char *machine_path;
+    int64_t core_mw; /* of a core that runs, at its clock */
     uint64_t unseen_before, lost_before, salt;
     _Atomic bool running;
 };

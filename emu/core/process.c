@@ -70,20 +70,27 @@ static void run(void)
     emu_adopt(&emu_self);
 }
 
-int emu_core_start(const char *path, const struct emu_params *p)
+int emu_core_start(const char *path, const struct emu_params *p, unsigned mhz)
 {
     int r = emu_machine_attach(path, p, &emu_core.machine, &emu_core.process);
     if (r < 0)
         return r;
     emu_core.machine_path = path;
     emu_core.params = *p;
-    emu_costs_init(&emu_core.costs, p);
-    emu_core.llc = (struct emu_llc){.set_mask = emu_llc_sets((uint32_t)p->llc_kb) - 1,
-                                    .slot = emu_core.machine->llc};
-    emu_access_step = EMU_FIX(p->access_ps) - 1;
-    emu_block_step = EMU_FIX(p->block_ps);
+    emu_params_clock(&emu_core.params, mhz);
+    emu_core.core_mw = emu_core_mw(p, mhz);
+    emu_costs_init(&emu_core.costs, &emu_core.params);
+    emu_core.llc.set_mask = emu_llc_sets((uint32_t)p->llc_kb) - 1;
+    emu_core.llc.slot = emu_core.machine->llc;
+    emu_access_step = EMU_FIX(emu_core.params.access_ps) - 1;
+    emu_block_step = EMU_FIX(emu_core.params.block_ps);
     run();
     return 0;
+}
+
+void emu_core_fill_ways(unsigned ways)
+{
+    atomic_store(&emu_core.llc.first_way, EMU_LLC_WAYS - ways);
 }
 
 void emu_core_compute(int64_t milli)

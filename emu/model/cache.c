@@ -35,14 +35,14 @@ static void slot_put(_Atomic uint64_t *s, uint64_t v)
     atomic_store_explicit(s, v, memory_order_relaxed);
 }
 
-/* Ways [0, n) move one down, the first becomes `v`. At a miss all do: with the search the
+/* Ways [to, n) move one down, the first of them becomes `v`. At a miss all do: with the search the
  * dearest part of the model, hence unrolled. */
-static inline void to_front(_Atomic uint64_t *set, unsigned n, uint64_t v)
+static inline void to_front(_Atomic uint64_t *set, unsigned to, unsigned n, uint64_t v)
 {
 #pragma GCC unroll 16
-    for (; n > 0; n--)
+    for (; n > to; n--)
         slot_put(&set[n], slot_get(&set[n - 1]));
-    slot_put(&set[0], v);
+    slot_put(&set[n], v);
 }
 
 static _Atomic uint64_t *set_of(struct emu_llc *c, uint64_t key)
@@ -69,6 +69,7 @@ struct emu_llc_result emu_llc_access(struct emu_llc *c, uint64_t line, uint64_t 
 {
     uint64_t key = line + salt, tag = key << 3;
     _Atomic uint64_t *set = set_of(c, key);
+    unsigned first = atomic_load_explicit(&c->first_way, memory_order_relaxed);
     struct emu_llc_result r = {.hit = true};
 
 #pragma GCC unroll 16
@@ -79,12 +80,12 @@ struct emu_llc_result emu_llc_access(struct emu_llc *c, uint64_t line, uint64_t 
         r.tier = (enum emu_tier)(v >> 1 & 1);
         r.write_back = write && !(v & 1);
         if (i > 0 || r.write_back)
-            to_front(set, i, v | write);
+            to_front(set, first, i, v | write);
         return r;
     }
     r.hit = false;
     r.tier = tier_of(line);
     r.write_back = write;
-    to_front(set, EMU_LLC_WAYS - 1, tag | (uint64_t)r.tier << 1 | write);
+    to_front(set, first, EMU_LLC_WAYS - 1, tag | (uint64_t)r.tier << 1 | write);
     return r;
 }

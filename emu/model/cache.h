@@ -79,10 +79,13 @@ static inline enum emu_l1_result emu_l1_access(struct emu_l1 *c, uint64_t line, 
 /* The `n` lines from `first` on are not what memory holds any more. */
 void emu_l1_drop(struct emu_l1 *c, uint64_t first, unsigned n);
 
-/* Slots hold key << 3 | tier << 1 | dirty; key = line + salt, never 0. */
+/* Slots hold key << 3 | tier << 1 | dirty; key = line + salt, never 0. A set is ordered by use. Who
+ * may fill `ways` of them only (cache allocation, resctrl) fills and renews the last ones of that
+ * order, and hits everywhere; the others may push what is there out, as they have all ways. */
 struct emu_llc {
     uint32_t set_mask;
-    _Atomic uint64_t *slot; /* (set_mask + 1) * EMU_LLC_WAYS */
+    _Atomic uint32_t first_way; /* EMU_LLC_WAYS less those that this process may fill */
+    _Atomic uint64_t *slot;     /* (set_mask + 1) * EMU_LLC_WAYS */
 };
 
 struct emu_llc_result {

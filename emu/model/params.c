@@ -56,6 +56,8 @@ static const struct setting {
     {"access_ps", FIELD(access_ps), 1, 1, 100000},
     {"block_ps", FIELD(block_ps), 1, 0, 100000},
     {"batch_us", FIELD(batch_ps), 1000000, 1, 1000},
+    {"core_mw", FIELD(core_mw), 1, 0, 1000000},
+    {"core_low_mw", FIELD(core_low_mw), 1, 0, 1000000},
     {"lookahead_us", FIELD(lookahead_ps), 1000000, 1, 10000},
 #undef MEDIUM
 #undef FIELD
@@ -129,4 +131,19 @@ int emu_params_set(struct emu_params *p, const char *text, const char **ret_bad)
         out.medium[EMU_PM].block &= out.medium[EMU_PM].block - 1;
     *p = out;
     return 0;
+}
+
+void emu_params_clock(struct emu_params *p, unsigned mhz)
+{
+    int64_t *const of_the_core[] = {&p->hit_ps, &p->instruction_ps, &p->access_ps, &p->block_ps};
+
+    for (size_t i = 0; i < COUNT(of_the_core); i++)
+        *of_the_core[i] = (*of_the_core[i] * EMU_MHZ + mhz / 2) / mhz;
+}
+
+int64_t emu_core_mw(const struct emu_params *p, unsigned mhz)
+{
+    int64_t mw = p->core_low_mw + (p->core_mw - p->core_low_mw) * ((int64_t)mhz - EMU_LOW_MHZ) /
+                                      (EMU_MHZ - EMU_LOW_MHZ);
+    return mw > 0 ? mw : 0;
 }

@@ -40,8 +40,17 @@ struct emu_params {
     int64_t cpus;                        /* HYBRID_EMU_CPUS, in no preset */
     int64_t dram_bytes;                  /* capacity; 0: as much as is asked for */
     int64_t move_page_ps, move_batch_ps; /* a page's move beside its transfers; a call */
+    int64_t core_mw, core_low_mw;        /* of a core that runs, at EMU_MHZ and EMU_LOW_MHZ */
 };
 
+/* The clock that the times hold for, and a lower one whose power is known (001, section 3). */
+#define EMU_MHZ     2400
+#define EMU_LOW_MHZ 1600
+
+/* The times of computing and of hits at another clock; memory's stay. */
+void emu_params_clock(struct emu_params *p, unsigned mhz);
+/* Power of a core that runs, on the line through the two that are known. */
+int64_t emu_core_mw(const struct emu_params *p, unsigned mhz);
 size_t emu_preset_count(void);
 const char *emu_preset_name(size_t i);
 const char *emu_preset_help(size_t i);

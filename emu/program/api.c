@@ -73,6 +73,17 @@ EXPORT uint64_t pmemu_tier_bytes(int tier)
     return (uint64_t)(tier_of(tier) == EMU_PM ? p->pm_bytes : p->dram_bytes);
 }
 
+EXPORT int pmemu_fill_ways(int ways)
+{
+    if (!emu_core_machine())
+        return -ESRCH;
+    if (ways < 0 || ways > (int)EMU_LLC_WAYS)
+        return -EINVAL;
+    if (ways > 0)
+        emu_core_fill_ways((unsigned)ways);
+    return (int)EMU_LLC_WAYS;
+}
+
 EXPORT void pmemu_ignore_thread(void)
 {
     emu_thread_ignore();

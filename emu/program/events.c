@@ -77,6 +77,8 @@ int64_t emu_event_value(const struct emu_snapshot *s, const struct emu_params *p
         return (int64_t)emu_energy_uj(n, p, EMU_DRAM);
     case PMEMU_PM_UJ:
         return (int64_t)emu_energy_uj(n, p, EMU_PM);
+    case PMEMU_CORE_UJ:
+        return (int64_t)(n[EMU_C_core_nj] / 1000);
     case PMEMU_DRAM_PAGES:
         return s->pages[EMU_DRAM];
     case PMEMU_PM_PAGES:

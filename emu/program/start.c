@@ -29,7 +29,8 @@ void emu_start(bool see_unmapped)
         emu_refuse("HYBRID_EMU_PM_DIR=%s: %s", s->pm_dir, strerror(-r));
     if (s->page_counts && (r = emu_page_counts_start()) < 0)
         emu_refuse("HYBRID_EMU_PAGE_COUNTS=1: %s", strerror(-r));
-    r = emu_core_start(s->machine, &s->params);
+    emu_core_fill_ways(s->ways);
+    r = emu_core_start(s->machine, &s->params, s->mhz);
     if (r == -EPERM)
         emu_refuse("HYBRID_EMU_MACHINE=%s: no machine of this version, or damaged; remove the file",
                    s->machine);

@@ -76,6 +76,11 @@ EXPORT int64_t pmemu_dram_free(void)
     return ask(EMU_HC_DRAM_FREE, 0, 0, 0, 0);
 }
 
+EXPORT int pmemu_fill_ways(int ways)
+{
+    return (int)ask(EMU_HC_FILL_WAYS, (uint64_t)ways, 0, 0, 0);
+}
+
 EXPORT void pmemu_discard(const void *address, size_t bytes)
 {
     ask(EMU_HC_DISCARD, address_of(address), bytes, 0, 0);

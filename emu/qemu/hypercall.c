@@ -85,6 +85,8 @@ static int64_t call(uint64_t function, const uint64_t *a)
         return range_tiers(a);
     case EMU_HC_DRAM_FREE:
         return pmemu_dram_free();
+    case EMU_HC_FILL_WAYS:
+        return pmemu_fill_ways((int)a[0]);
     default:
         return -ENOSYS;
     }

@@ -29,6 +29,7 @@ enum emu_hypercall_function {
     EMU_HC_HOLD,
     EMU_HC_RANGE_TIERS,
     EMU_HC_DRAM_FREE,
+    EMU_HC_FILL_WAYS,
 };
 
 struct emu_hypercall {

@@ -150,12 +150,24 @@ static void read_place(struct emu_settings *s)
         emu_refuse("HYBRID_EMU_PLACE=first-touch: HYBRID_EMU_DRAM must say how much DRAM there is");
 }
 
+static void read_mhz(struct emu_settings *s)
+{
+    char *end;
+    long n = strtol(emu_setting(EMU_S_MHZ), &end, 10);
+
+    if (*end || n < 400 || n > 10000)
+        emu_setting_refuse(EMU_S_MHZ);
+    s->mhz = (unsigned)n;
+}
+
 void emu_settings_read(struct emu_settings *ret)
 {
     refuse_unknown();
     read_params(ret);
     read_place(ret);
+    read_mhz(ret);
     ret->page_counts = emu_setting_choice(EMU_S_PAGE_COUNTS) == 1;
+    ret->ways = 1 + (unsigned)emu_setting_choice(EMU_S_WAYS);
     ret->machine = text_or_null(EMU_S_MACHINE);
     ret->pm_dir = text_or_null(EMU_S_PM_DIR);
     ret->stats = text_or_null(EMU_S_STATS);

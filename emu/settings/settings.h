@@ -29,6 +29,7 @@ struct emu_settings {
     struct emu_params params;
     struct emu_place place;
     bool page_counts;
+    unsigned ways, mhz;
 };
 
 /* Pure, in settings_table.c: also for programs that only tell of the settings. */

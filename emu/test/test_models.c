@@ -83,7 +83,10 @@ static struct emu_llc make_llc(uint32_t kb)
 {
     uint32_t sets = emu_llc_sets(kb);
     assert_int_not_equal(sets, 0);
-    return (struct emu_llc){sets - 1, calloc((size_t)sets * EMU_LLC_WAYS, sizeof(uint64_t))};
+    return (struct emu_llc){
+        .set_mask = sets - 1,
+        .slot = calloc((size_t)sets * EMU_LLC_WAYS, sizeof(uint64_t)),
+    };
 }
 
 /* A working set twice the cache, at random: half the accesses miss. */
@@ -158,6 +161,47 @@ static void dropped_lines_miss(void **state)
     free((void *)c.slot);
 }
 
+/* Of the reuse of an array of half the cache, which misses, one pass for each `ways` of a stream.
+ */
+static unsigned misses_beside_a_stream(unsigned ways)
+{
+    struct emu_llc c = make_llc(512), stream = {c.set_mask, EMU_LLC_WAYS - ways, c.slot};
+    const uint64_t salt = (uint64_t)1 << 42, half = 4096;
+    uint64_t next = 1;
+    unsigned misses = 0;
+
+    for (unsigned pass = 0; pass < 10; pass++) {
+        for (uint64_t line = 1; line <= half; line++)
+            misses += !emu_llc_access(&c, line, 0, 0, all_dram).hit && pass > 1;
+        for (uint64_t i = 0; i < 4 * half; i++)
+            (void)emu_llc_access(&stream, next++, salt, 1, all_dram);
+    }
+    free((void *)c.slot);
+    return misses;
+}
+
+static void a_stream_with_few_ways_leaves_others_theirs(void **state)
+{
+    unsigned all = misses_beside_a_stream(EMU_LLC_WAYS), few = misses_beside_a_stream(1);
+    struct emu_llc c = make_llc(512);
+    unsigned misses = 0;
+
+    (void)state;
+    assert_int_equal(all, 8 * 4096); /* it is gone whenever it is wanted */
+    assert_true(few < all / 20);
+    /* What fits into its share alone is kept there, and what it had before is found, too. */
+    for (uint64_t line = 1; line <= 500; line++)
+        (void)emu_llc_access(&c, line, 0, 0, all_dram);
+    c.first_way = EMU_LLC_WAYS - 1;
+    for (unsigned pass = 0; pass < 4; pass++)
+        for (uint64_t line = 1; line <= 1000; line++)
+            misses += !emu_llc_access(&c, line, 0, 0, all_dram).hit;
+    assert_true(misses >= 500 && misses < 2500);
+    for (uint64_t line = 1; line <= 500; line++)
+        assert_true(emu_llc_access(&c, line, 0, 0, all_dram).hit);
+    free((void *)c.slot);
+}
+
 static void llc_sizes(void **state)
 {
     (void)state;
@@ -165,6 +209,24 @@ static void llc_sizes(void **state)
     assert_int_equal(emu_llc_sets(3000), 4096); /* power of two below */
     assert_int_equal(emu_llc_sets(0), 0);
     assert_int_equal(emu_llc_sets(EMU_LLC_MAX_KB + 1), 0);
+}
+
+/* 001, section 3: 70 W for four cores at 2.4 GHz, 45 W at 1.6. */
+static void clock_and_power(void **state)
+{
+    struct emu_params p = preset("optane"), slow = p;
+    (void)state;
+    emu_params_clock(&slow, EMU_MHZ);
+    assert_memory_equal(&p, &slow, sizeof(p));
+    emu_params_clock(&slow, EMU_LOW_MHZ);
+    assert_int_equal(slow.access_ps, p.access_ps * 3 / 2);
+    assert_int_equal(slow.instruction_ps, p.instruction_ps * 3 / 2);
+    assert_int_equal(slow.hit_ps, p.hit_ps * 3 / 2);
+    assert_int_equal(slow.medium[EMU_DRAM].read_ps, p.medium[EMU_DRAM].read_ps);
+    assert_int_equal(emu_core_mw(&p, 2400), 17500);
+    assert_int_equal(emu_core_mw(&p, 1600), 11250);
+    assert_int_equal(emu_core_mw(&p, 2000), 14375);
+    assert_int_equal(emu_core_mw(&p, 0), 0);
 }
 
 static void settings_by_name(void **state)
@@ -209,7 +271,9 @@ int main(void)
         cmocka_unit_test(llc_miss_rate_is_that_of_theory),
         cmocka_unit_test(llc_writes_back_what_was_dirtied_once),
         cmocka_unit_test(dropped_lines_miss),
+        cmocka_unit_test(a_stream_with_few_ways_leaves_others_theirs),
         cmocka_unit_test(llc_sizes),
+        cmocka_unit_test(clock_and_power),
         cmocka_unit_test(settings_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,7 @@
 #include "core/state.h"
 #include "heap/heap.h"
 #include "heap/supply.h"
+#include "llc/share.h"
 #include "migrator.h"
 #include "place/floor.h"
 #include "place/maps.h"
@@ -171,6 +172,7 @@ static void tick(void)
     floor_tick();
     planned_tick();
     threadcap_tick();
+    llc_tick();
     migrate_tick();
     keep_house();
     if (hy_config.set.dram_allocator == HY_DRAM_NEXT)
@@ -237,6 +239,7 @@ static bool sleep_a_tick(void)
 static void end_for_pause(void)
 {
     classify_pause();
+    llc_pause();
     __atomic_store_n(&running, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&tried, 0, __ATOMIC_RELEASE);
 }

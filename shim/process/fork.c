@@ -9,6 +9,7 @@
 #include "core/pause.h"
 #include "heap/heap.h"
 #include "heap/supply.h"
+#include "llc/share.h"
 #include "migrator.h"
 #include "pages/migrate_books.h"
 #include "place/maps.h"
@@ -120,6 +121,7 @@ static void child_begins(void)
     if (!runtime_is_sandboxed())
         os_note_main();
     threadcap_child();
+    llc_child();
     planned_child();
     classify_child();
     record_child();

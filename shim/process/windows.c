@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Who wants windows of counts, and who is told what they say. */
 #include "classifier.h"
+#include "llc/share.h"
 #include "migrator.h"
 #include "pages/sampler_rings.h"
 #include "place/planned.h"
@@ -16,8 +17,8 @@
 
 static bool want_counts(void)
 {
-    return threadsearch_possible() || pacing_possible() || migrate_wants_counters() ||
-           trace_wanted();
+    return threadsearch_possible() || pacing_possible() || llc_possible() ||
+           migrate_wants_counters() || trace_wanted();
 }
 
 /* Load samples take one of the processor's counters. */
@@ -47,6 +48,15 @@ static void decided(enum hy_class cls)
     policy_tick();
 }
 
+static void cache_window(const struct window *w, const struct classification *now)
+{
+    static struct migrate_view pages; /* the control thread's */
+
+    migrate_get(&pages);
+    const uint64_t *reuse = pages.last.stats.reuse;
+    llc_window(w, now, reuse[REUSE_THRASHING], reuse[REUSE_THRASHING] + reuse[REUSE_FREQUENT]);
+}
+
 static void window(const struct window *w, const struct classification *now,
                    const struct machine_figures *f)
 {
@@ -54,6 +64,7 @@ static void window(const struct window *w, const struct classification *now,
     planned_window(w);
     pacing_window(w, f);
     threadsearch_window(w, now, f);
+    cache_window(w, now);
 }
 
 void windows_begin(void)

@@ -6,10 +6,14 @@
 void observe(struct observed *ret)
 {
     policy_get(&ret->policy);
+    if (!ret->policy.in_registry)
+        ret->policy.claimed = 0;
     classify_get(&ret->classify);
     threadcap_get(&ret->threads);
     migrate_get(&ret->migrate);
     pacing_get(&ret->pacing);
+    llc_get(&ret->cache);
+    ret->cache.in_force = ret->cache.now ? ret->cache.few : ret->cache.of;
     staging_get(&ret->tasks);
 }
 

@@ -5,6 +5,7 @@
 #define HYBRID_REPORT_OBSERVE_H
 
 #include "classifier.h"
+#include "llc/share.h"
 #include "migrator.h"
 #include "place/policy.h"
 #include "tasks/staging.h"
@@ -17,6 +18,7 @@ struct observed {
     struct threadcap_view threads;
     struct migrate_view migrate;
     struct pacing_view pacing;
+    struct llc_view cache;
     struct staging_view tasks;
 };
 

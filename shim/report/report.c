@@ -31,21 +31,31 @@ static void collect_tier(enum hy_tier t, struct tier_report *r, const struct pol
     r->turned_away = v->refused[t];
 }
 
-static void collect(struct report *r)
+/* What is told in words, or put together from several parts. */
+static void collect_words(struct report *r)
 {
-    memset(r, 0, sizeof(*r));
-    r->state = runtime_state();
-    if (os_program_path(r->exe, sizeof(r->exe)))
-        r->exe[0] = '\0';
-    r->rss = os_rss_bytes();
-    threadcap_get(&r->now.threads);
-    threadsearch_get(&r->search);
-    planned_get(&r->plan);
-    admission_get(&r->admission);
-    classify_get(&r->now.classify);
-    record_get(&r->record);
-    if (r->state != HY_STEERING)
-        return;
+    const struct record_view *record = &r->record;
+    double hindered = r->now.pacing.most_hindered;
+
+    options_format(&hy_config.set, OPT_POLICY, r->policy_name, sizeof(r->policy_name));
+    r->state_name = runtime_state_name(r->state);
+    r->profile = hy_config.have_profile ? hy_config.profile_file : "";
+    r->why =
+        r->state == HY_SERVING ? "the process stayed smaller than HYBRID_START" : hy_machine.why;
+    r->accesses_by = record->samples ? record->accesses : "";
+    r->no_accesses = record->samples ? "" : record->accesses;
+    r->slower_percent = hindered >= 1.01 ? (unsigned)((hindered - 1) * 100 + 0.5) : 0;
+    r->placed = r->tier[HY_DRAM].resident + r->tier[HY_PM].resident;
+    r->not_placed = r->rss - HY_MIN(r->placed, r->rss);
+    r->placed = HY_MAX(r->rss, r->placed);
+    struct textbuf tried = {.buf = r->tried, .cap = sizeof(r->tried)};
+    for (unsigned i = 0; i < r->search.tried; i++)
+        textbuf_add(&tried, "%s %u (%u.%03u)", i ? "," : "", r->search.count[i],
+                    r->search.permille[i] / 1000, r->search.permille[i] % 1000);
+}
+
+static void collect_placed(struct report *r)
+{
     maps_measure(SIZE_MAX);
     observe(&r->now);
     for (int t = 0; t < HY_TIERS; t++)
@@ -54,17 +64,23 @@ static void collect(struct report *r)
     r->file_private = supply_private_bytes(HY_PM);
 }
 
-const char *report_policy_name(char *buf, size_t cap)
+static void collect(struct report *r)
 {
-    options_format(&hy_config.set, OPT_POLICY, buf, cap);
-    return buf;
-}
-
-const char *report_why_not(const struct report *r)
-{
-    if (r->state == HY_SERVING)
-        return "the process stayed smaller than HYBRID_START";
-    return hy_machine.why;
+    memset(r, 0, sizeof(*r));
+    r->state = runtime_state();
+    if (os_program_path(r->exe, sizeof(r->exe)))
+        r->exe[0] = '\0';
+    r->rss = os_rss_bytes();
+    r->now.policy.cls = settings_class();
+    threadcap_get(&r->now.threads);
+    threadsearch_get(&r->search);
+    planned_get(&r->plan);
+    admission_get(&r->admission);
+    classify_get(&r->now.classify);
+    record_get(&r->record);
+    if (r->state == HY_STEERING)
+        collect_placed(r);
+    collect_words(r);
 }
 
 unsigned report_top_sites(site_id *ids, unsigned max)

@@ -6,6 +6,7 @@
 
 #include "classify/figures.h"
 #include "config.h"
+#include "report/fields.h"
 #include "settings/settings.h"
 #include "sys/os.h"
 
@@ -25,11 +26,6 @@ static void text(struct trace_text *t, const char *name, const char *value)
 static void pair(struct trace_text *t, const char *name, const uint64_t v[HY_TIERS])
 {
     textbuf_add(&t->text, ", \"%s\": [%" PRIu64 ", %" PRIu64 "]", name, v[HY_DRAM], v[HY_PM]);
-}
-
-static uint64_t scaled(double v, double by)
-{
-    return v > 0 && v * by < 1e18 ? (uint64_t)(v * by + 0.5) : 0;
 }
 
 static void trace_settings(struct trace_text *t)
@@ -98,20 +94,6 @@ void trace_warning(struct trace_text *t, uint64_t ns, const char *message)
     trace_close(t);
 }
 
-static void trace_class(struct trace_text *t, const struct classify_view *v)
-{
-    const struct classification *c = &v->found;
-
-    text(t, "found", hy_class_name(c->cls));
-    number(t, "confidence", scaled(c->confidence, 1000));
-    number(t, "weak", c->weak);
-    number(t, "write_intensive", c->write_intensive);
-    textbuf_add(&t->text, ", \"slowdown\": [%" PRIu64 ", %" PRIu64 ", %" PRIu64 "]",
-                scaled(c->slowdown, 1000), scaled(c->latency_slowdown, 1000),
-                scaled(c->bandwidth_slowdown, 1000));
-    number(t, "phases", c->phases);
-}
-
 static void trace_tally(struct trace_text *t, const struct tally *a)
 {
     static const char *const name[] = {
@@ -121,7 +103,7 @@ static void trace_tally(struct trace_text *t, const struct tally *a)
     };
 
     textbuf_add(&t->text, ", \"predicted_ns\": [%" PRIu64 ", %" PRIu64 ", %" PRIu64 "]",
-                scaled(a->dram_ns, 1), scaled(a->placed_ns, 1), scaled(a->pm_ns, 1));
+                (uint64_t)a->dram_ns, (uint64_t)a->placed_ns, (uint64_t)a->pm_ns);
     textbuf_add(&t->text, ", \"sums\": {\"windows\": %" PRIu64, a->windows);
     for (int f = 0; f < WINDOW_FIELD_COUNT; f++)
         if (tally_adds_up((enum window_field)f) && (a->have >> f & 1))
@@ -131,42 +113,15 @@ static void trace_tally(struct trace_text *t, const struct tally *a)
 
 void trace_sample(struct trace_text *t, uint64_t ns, uint64_t cost_ns, const struct observed *o)
 {
-    const struct policy_view *p = &o->policy;
+    const struct classification *c = &o->classify.found;
 
     trace_open(t, TRACE_TICK, "sample");
     number(t, "ns", ns);
-    pair(t, "used", p->used);
-    pair(t, "limit", p->limit);
-    pair(t, "refused", p->refused);
-    number(t, "claimed", p->in_registry ? p->claimed : 0);
-    number(t, "shared", p->dram_shared);
-    number(t, "wish", p->wish);
-    number(t, "asked", p->asked);
-    text(t, "class", hy_class_name(p->cls));
-    number(t, "threads", o->threads.live);
-    number(t, "running", o->threads.running_milli);
-    number(t, "cap", o->threads.cap);
-    number(t, "held", o->threads.held);
-    number(t, "cpus", o->threads.base);
-    number(t, "up", o->migrate.up_bytes);
-    number(t, "down", o->migrate.down_bytes);
-    number(t, "refused_pages", o->migrate.refused_pages);
-    number(t, "regretted_pages", o->migrate.regretted_pages);
-    number(t, "found_pages", o->migrate.beside.found_pages);
-    number(t, "undone_pages", o->migrate.beside.undone_pages);
-    number(t, "truces", o->migrate.beside.truces);
-    if (o->tasks.tasks > 0) {
-        number(t, "tasks", o->tasks.tasks);
-        number(t, "task_stages", o->tasks.stages);
-        number(t, "task_hits", o->tasks.hits);
-        number(t, "task_staged", o->tasks.staged_pages * HY_PAGE);
-    }
-    number(t, "look_ns", o->migrate.look_ns);
-    number(t, "move_ns", o->migrate.move_ns);
-    number(t, "class_ns", o->classify.cost_ns);
     number(t, "trace_ns", cost_ns);
+    fields_samples(&t->text, o);
     if (o->classify.counters.what[0]) {
-        trace_class(t, &o->classify);
+        textbuf_add(&t->text, ", \"slowdown\": [%u, %u, %u]", hy_milli(c->slowdown),
+                    hy_milli(c->latency_slowdown), hy_milli(c->bandwidth_slowdown));
         trace_tally(t, &o->classify.tally);
     }
     trace_close(t);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * The lines of a trace; docs/hybrid-trace.5 explains them field by field. Numbers are
+ * The lines of a trace; hybrid-trace(5) explains them field by field. Numbers are
  * integers: thousandths, nanoseconds, bytes, pages. */
 #ifndef HYBRID_REPORT_TRACE_LINES_H
 #define HYBRID_REPORT_TRACE_LINES_H

@@ -22,6 +22,7 @@ static struct {
     int64_t (*vtime_ns)(void);
     int (*hold)(int64_t);
     int (*offer_events)(void);
+    int (*fill_ways)(int);
 } em HY_AT_START;
 static bool asked;
 
@@ -45,6 +46,7 @@ bool emulator_open(void)
     em.vtime_ns = (int64_t(*)(void))dl_global("pmemu_vtime_ns");
     em.hold = (int (*)(int64_t))dl_global("pmemu_hold");
     em.offer_events = (int (*)(void))dl_global("pmemu_offer_events");
+    em.fill_ways = (int (*)(int))dl_global("pmemu_fill_ways");
     em.ignore_thread = (void (*)(void))dl_global("pmemu_ignore_thread");
     em.set_tier = (int (*)(const void *, size_t, int))dl_global("pmemu_set_tier");
     return em.set_tier != NULL;
@@ -93,6 +95,11 @@ uint64_t emulator_dram_free(void)
 uint64_t emulator_bytes(enum hy_tier t)
 {
     return em.tier_bytes ? em.tier_bytes(t == HY_PM) : 0;
+}
+
+int emulator_fill_ways(unsigned ways)
+{
+    return em.fill_ways ? em.fill_ways((int)ways) : -ENODEV;
 }
 
 uint64_t emulator_now_ns(void)

@@ -25,6 +25,9 @@ int emulator_range_tiers(const void *base, size_t bytes, uint8_t *ret);
 uint64_t emulator_dram_free(void);
 /* Capacity; 0: no limit, or no machine. */
 uint64_t emulator_bytes(enum hy_tier t);
+/* This process shall fill so many ways of the last-level cache only; 0: only asks. How many there
+ * are, or -errno; -ENODEV without a machine, or on one that knows no ways. */
+int emulator_fill_ways(unsigned ways);
 /* Its counts can be read through PAPI when that is opened after this. Not from malloc. */
 void emulator_offer_events(void);
 /* The machine's clock; 0 without one. */

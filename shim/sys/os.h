@@ -92,6 +92,10 @@ int os_may_write_file(const char *path);
 bool os_is_special_file(const char *path);
 /* What such an error means, for messages. */
 const char *os_output_problem(int e);
+/* One write to a file of the kernel's (/sys), which must be there: a command. What the kernel says
+ * of it, -EIO: it took a part. And would this user be let? */
+int os_write_to(const char *path, const char *text);
+bool os_may_write_to(const char *path);
 /* A name with %p, the process id, expanded. */
 void os_output_name(const char *spec, char *path, size_t cap);
 /* The name as it is from anywhere: programs change their directory. -ENOENT: it has none. */

@@ -172,3 +172,23 @@ void os_output_name(const char *spec, char *path, size_t cap)
     }
     path[n] = '\0';
 }
+
+/* --- files by which the kernel is told something ---------------------------------------- */
+
+bool os_may_write_to(const char *path)
+{
+    return raw3(SYS_faccessat, AT_FDCWD, path, W_OK) == 0;
+}
+
+int os_write_to(const char *path, const char *text)
+{
+    size_t len = strlen(text);
+    long n;
+    int fd = raw_open(path, O_WRONLY | O_NONBLOCK, 0);
+
+    if (fd < 0)
+        return fd;
+    n = raw3(SYS_write, fd, text, len);
+    os_close(fd);
+    return n < 0 ? (int)n : n == (long)len ? 0 : -EIO;
+}

@@ -27,16 +27,12 @@ LONG_CASES = ['numpy', 'erlang', 'r', 'postgres', 'mariadb', 'chromium', 'libreo
 # All on DRAM is the same with files as without; a disk is for those that fork and have much.
 LESS = ('dram-shm', 'pm-disk')
 ON_DISK = ('python', 'redis', 'sqlite')
-# Of the settings in their order: no difference modulo 11 is missing, so every two settings meet in some
-# program, and each setting has seven or eight programs.
-FOUR = (0, 1, 4, 6)
 
 
 def settings_of(name, settings):
     if harness.LONG:
         return [s for s in settings if s.name not in LESS or (s.name == 'pm-disk' and name in ON_DISK)]
-    at = (CASES + LONG_CASES).index(name)
-    return [settings[i] for i in sorted((at + n) % len(settings) for n in FOUR)]
+    return harness.four_of(settings, (CASES + LONG_CASES).index(name))
 
 
 def main():

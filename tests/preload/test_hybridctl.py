@@ -412,6 +412,23 @@ class Doctor(Case):
         fix = self.found["users of a group"]["fix"]
         self.assertIn("'f /dev/shm/libhybrid-GROUP 0660 root GROUP'", fix)
 
+    def test_a_delegated_share_of_the_cache_is_told(self):
+        group = self.dir + "/libhybrid"
+        os.makedirs(self.dir + "/info/L3")
+        os.mkdir(group)
+        env = {"HYBRID_CACHE": "group:" + group}
+        self.assertIn("tells of no shares of the last-level cache", ctl("doctor", env=env).stdout)
+        for name, text in (("info/L3/cbm_mask", "fff"), ("info/L3/min_cbm_bits", "2"), ("tasks", "")):
+            self.path(name, text + "\n", 0o600)
+        how = ctl("doctor", env=env).stdout
+        self.assertIn("mkdir %s/libhybrid" % self.dir, how)
+        self.assertIn("chgrp USERS tasks libhybrid/tasks libhybrid/schemata", how)
+        self.path("libhybrid/schemata", "L3:0=fff;1=fff\n", 0o600)
+        self.path("libhybrid/tasks", "", 0o600)
+        self.assertIn("fill 2 of its 12 ways", ctl("doctor", env=env).stdout)
+        self.path("libhybrid/schemata", "L3:0=f;1=f\n", 0o600)
+        self.assertIn("fill 4 of its 12 ways", ctl("doctor", env=env).stdout)
+
     def test_a_corrupt_registry_is_told(self):
         path = self.path("rubbish", "x", 0o600)
         done = ctl("doctor", env={"HYBRID_REGISTRY": path})

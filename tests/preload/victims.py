@@ -327,6 +327,19 @@ OWN_SETTINGS = {'hz_filter_moment': [s for s in harness.all_settings() if s.name
                 'hz_thread_churn_long': [s for s in harness.all_settings() if s.name in ('passive', 'pm-emulated', 'tiny-shm')]}
 
 
+def settings_of(name, settings):
+    chosen = OWN_SETTINGS.get(name, settings)
+    if harness.LONG:
+        return chosen
+    if name == 'hz_thread_churn_long':
+        return chosen[-1:]
+    if name in WAITING:
+        return [s for s in chosen if s.name in CHOSEN]
+    if name in OWN_SETTINGS:
+        return chosen
+    return harness.four_of(settings, list(CASES).index(name))
+
+
 class Case:
     def __init__(self, fn, bin_dir):
         self.fn, self.bin = fn, bin_dir
@@ -352,9 +365,7 @@ def main():
     for name in list(args.names or CASES) * args.repeat:
         if name not in CASES:
             sys.exit(f'no victim {name}; there are: {" ".join(CASES)}')
-        chosen = settings if args.settings else OWN_SETTINGS.get(name, settings)
-        if name in WAITING and not args.settings and not harness.LONG:
-            chosen = [s for s in chosen if s.name in CHOSEN]
+        chosen = settings if args.settings else settings_of(name, settings)
         got = harness.run_case(name, Case(CASES[name], args.bin), args.lib, chosen, args.cache, extra, args.keep,
                                together=len(chosen) if name in WAITING else 1)
         verdicts[name] = max(verdicts.get(name, 0), got, key=lambda v: (v == harness.FAIL, v))

@@ -13,14 +13,16 @@ import sys
 import tempfile
 
 # From the ground up: a room reaches those before it, so that rooms form no circle.
-ROOMS = ['base', 'sys', 'core', 'settings', 'heap', 'classify', 'place', 'threads', 'tasks', 'pages',
+ROOMS = ['base', 'sys', 'core', 'settings', 'heap', 'classify', 'place', 'threads', 'llc', 'tasks', 'pages',
          'record', 'report', 'process', 'hooks']
 # Files that stand in shim/ itself: the front door of a room, or a hook, which may reach all.
 FRONT_DOORS = {'classifier': 'classify', 'migrator': 'pages', 'threadcap.h': 'threads',
                'threadcap': 'hooks'}  # threadcap.c has the exported names
 # A decision is a file below rules/ of its room: it reaches base/ and other decisions, no more.
 RULES = 'rules'
-MAX_SOURCE_LINES = 525
+MAX_SOURCE_LINES = 500
+# Still longer, by at most so many lines; no new ones.
+LONGER = {'heap/pages.c': 525, 'migrator.c': 525, 'place/company.c': 525, 'tasks/staging.c': 525}
 MAX_HEADER_LINES = 200
 MAX_FUNCTION_LINES = 60  # its braces included
 MAX_FILES = 20  # .c files in a folder
@@ -140,7 +142,7 @@ def check(shim):
             tell(1, 'stands in no room (%s)' % ', '.join(ROOMS))
             continue
         lines = text.count('\n')
-        limit = MAX_HEADER_LINES if path.suffix == '.h' else MAX_SOURCE_LINES
+        limit = MAX_HEADER_LINES if path.suffix == '.h' else LONGER.get(name, MAX_SOURCE_LINES)
         if lines > limit:
             tell(lines, '%d lines, more than %d' % (lines, limit))
         for number, n in long_functions(text):

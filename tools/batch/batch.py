@@ -17,6 +17,8 @@ import batch_jobs
 import batch_journal
 import batch_order
 import batch_page
+import batch_pair
+import batch_power
 import batch_run
 import outfile
 from report_charts import duration
@@ -29,11 +31,14 @@ def arguments(argv):
     p.add_argument('--slots', type=int, default=2)
     p.add_argument('-o', '--output', metavar='DIR')
     p.add_argument('--alpha', type=float, default=batch_order.ALPHA)
+    p.add_argument('--pair', action='store_true')
+    p.add_argument('--clock', action='store_true')
     p.add_argument('--admission', default='wait:30')
     p.add_argument('--dry-run', action='store_true')
     p.add_argument('--resume', action='store_true')
     p.add_argument('--fresh', action='store_true')
     p.add_argument('-q', '--quiet', action='store_true')
+    p.add_argument('--sys', default='/sys', help=argparse.SUPPRESS)  # a fake tree in tests
     p.add_argument('--library', help=argparse.SUPPRESS)
     p.add_argument('--ctl', help=argparse.SUPPRESS)
     p.add_argument('jobfile')
@@ -76,7 +81,8 @@ class Batch:
         self.runner = batch_run.Runner(o, folder)
         self.learnt = batch_facts.Learnt(os.path.join(folder, 'learnt.json'))
         facts = batch_facts.gather(o.ctl, jobs, self.learnt)
-        self.planner = batch_order.Planner(jobs, facts, o.slots, o.alpha)
+        self.planner = batch_order.Planner(jobs, facts, o.slots, o.alpha, batch_pair.ranking if o.pair else None)
+        self.clock, self.energy = batch_power.Clock(o.sys), batch_power.Energy(o.sys)
         self.progress = batch_run.Progress(o.quiet)
         self.journal, self.past = None, None
         self.running, self.ends, self.stopping = {}, {}, 0
@@ -213,6 +219,14 @@ class Batch:
             if status == 0:
                 self.progress.say('%s %s ended after %s' % (self.count(), self.jobs[index].name, duration(seconds)))
 
+    def set_clock(self):
+        """By those that run; what is not known of a job does not lower it."""
+        self.energy.look()
+        running = [self.planner.facts.get(self.jobs[i].key) for i in self.running]
+        low = self.o.clock and None not in running and batch_pair.low_clock(running)
+        if self.clock.set(low):
+            self.progress.say('%s the clock is %s (001)' % (self.count(), 'lowered by a third' if low else 'full again'))
+
     def count(self):
         return '[%d/%d]' % (len(self.ends), len(self.jobs))
 
@@ -254,6 +268,7 @@ class Batch:
                 continue
             if not self.running and (self.stopping or not self.planner.waiting):
                 break
+            self.set_clock()
             self.progress.show(self.line())
             signals.wait(1.0 if self.progress.tty else 60.0)
         self.progress.clear()
@@ -271,6 +286,11 @@ class Batch:
             print('%-18s %10s %10s  %s' % (
                 job.name, 'not run' if status is None else status_text(status),
                 duration(took[job.index]) if took.get(job.index) else '-', self.relative(job)))
+
+    def energy_line(self, seconds):
+        if self.energy.usable() and self.energy.look() > 0:
+            print('energy of the processors: %.1f J in %s, energy-delay product %.1f J s' % (
+                self.energy.joules, duration(seconds), self.energy.joules * seconds))
 
     def relative(self, job):
         path = os.path.relpath(self.runner.path(job, 'out'))
@@ -317,8 +337,15 @@ def main(argv):
     status = batch.open()
     if status:
         return status
-    interrupted = batch.run()
+    if o.clock and not batch.clock.usable():
+        complain('--clock: this user may not write to scaling_max_freq of any processor; the clock stays as it is')
+    since = time.monotonic()
+    try:
+        interrupted = batch.run()
+    finally:
+        batch.clock.set(False)
     batch.summary()
+    batch.energy_line(time.monotonic() - since)
     batch.page()
     if batch.full:
         complain('%s: it cannot be kept what was learnt of the jobs' % batch.learnt.path)

@@ -82,12 +82,13 @@ def ranking(known, turn, light_seconds, heavy_seconds, alpha=ALPHA):
     return first + then if latency_first(light_seconds, heavy_seconds) or not then else then + first
 
 
-def choose(unknown, known, running, turn, light_seconds, heavy_seconds, alpha=ALPHA):
+def choose(unknown, known, running, turn, light_seconds, heavy_seconds, alpha=ALPHA, rank=None):
     """The next to be started. `unknown`: keys of jobs of which nothing is known, in their order: they
-    are learnt first; `known`, `running`: {key: Facts}. None: nobody is ready."""
+    are learnt first; `known`, `running`: {key: Facts}; `rank`: (known, running) to [Choice] in place of
+    HMMSched's order. None: nobody is ready."""
     if unknown:
         return Choice(unknown[0], 'not known yet: learnt first')
-    ranked = ranking(known, turn, light_seconds, heavy_seconds, alpha)
+    ranked = rank(known, running) if rank else ranking(known, turn, light_seconds, heavy_seconds, alpha)
     if not ranked:
         return None
     for c in ranked:
@@ -118,8 +119,8 @@ class Planner:
     """The state that the order needs, moved on by started() and ended(): the batch and --dry-run use it
     alike. `jobs`: [Job]; `facts`: {job.key: Facts}, which grows."""
 
-    def __init__(self, jobs, facts, slots, alpha):
-        self.jobs, self.facts, self.slots, self.alpha = jobs, facts, slots, alpha
+    def __init__(self, jobs, facts, slots, alpha, rank=None):
+        self.jobs, self.facts, self.slots, self.alpha, self.rank = jobs, facts, slots, alpha, rank
         self.waiting = {j.index for j in jobs}
         self.running = {}  # index: (since, heavy)
         self.ok = {}       # index: did it end well?
@@ -156,7 +157,7 @@ class Planner:
             if heavy is not None:
                 spent[heavy] += now - since
         running = {i: self.facts[self.jobs[i].key] for i in self.running if self.jobs[i].key in self.facts}
-        return choose(unknown, known, running, self.turn, spent[0], spent[1], self.alpha)
+        return choose(unknown, known, running, self.turn, spent[0], spent[1], self.alpha, self.rank)
 
     def started(self, choice, now):
         self.waiting.discard(choice.key)

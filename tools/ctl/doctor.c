@@ -222,6 +222,7 @@ int ctl_doctor(int argc, char **argv)
     doctor_tracking();
     doctor_limits();
     doctor_registry(&s);
+    doctor_cache(&s);
     bool can_steer = has_pm && has_memkind && s.policy != HY_POLICY_OFF;
     if (json)
         print_json(can_steer);

@@ -28,5 +28,6 @@ void doctor_counters(void);
 void doctor_tracking(void);
 void doctor_limits(void);
 void doctor_registry(const struct hy_settings *s);
+void doctor_cache(const struct hy_settings *s); /* shares of the last-level cache */
 
 #endif

@@ -5,33 +5,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
-
-struct out {
-    char *buf;
-    size_t len, cap;
-    bool full;
-};
-
-static void add(struct out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void add(struct out *o, const char *fmt, ...)
-{
-    va_list ap;
-    int n;
-
-    if (o->full)
-        return;
-    va_start(ap, fmt);
-    n = vsnprintf(o->buf + o->len, o->cap - o->len, fmt, ap);
-    va_end(ap);
-    o->full = n < 0 || (size_t)n >= o->cap - o->len;
-    if (!o->full)
-        o->len += (size_t)n;
-}
+#include "base/textbuf.h"
 
 /* Would the parser read this very text again? Not with what begins a comment behind a blank,
  * blanks at its ends, or too much for a line. */
@@ -43,113 +21,113 @@ static bool is_plain(const char *key, const char *text)
            text[0] != ' ' && text[len - 1] != ' ' && text[0] != ';' && !strstr(text, " ;");
 }
 
-static void add_text(struct out *o, const char *key, const char *text)
+static void add_text(struct textbuf *o, const char *key, const char *text)
 {
     if (is_plain(key, text))
-        add(o, "%s = %s\n", key, text);
+        textbuf_add(o, "%s = %s\n", key, text);
     else if (text[0] != '\0')
-        add(o, "# %s: its text cannot be written here\n", key);
+        textbuf_add(o, "# %s: its text cannot be written here\n", key);
 }
 
-static void add_decimal(struct out *o, const char *key, double value, double least)
+static void add_decimal(struct textbuf *o, const char *key, double value, double least)
 {
     if (value < least || value >= 1e12)
         return;
     uint64_t milli = (uint64_t)(value * 1000 + 0.5);
-    add(o, "%s = %" PRIu64 ".%03u\n", key, milli / 1000, (unsigned)(milli % 1000));
+    textbuf_add(o, "%s = %" PRIu64 ".%03u\n", key, milli / 1000, (unsigned)(milli % 1000));
 }
 
-static void add_size(struct out *o, const char *key, uint64_t bytes)
+static void add_size(struct textbuf *o, const char *key, uint64_t bytes)
 {
     char size[32];
 
     if (bytes == 0)
         return;
     text_format_size(HY_MIN(bytes, TEXT_SIZE_LIMIT), size, sizeof(size));
-    add(o, "%s = %s\n", key, size);
+    textbuf_add(o, "%s = %s\n", key, size);
 }
 
-static void add_count(struct out *o, const char *key, uint64_t n)
+static void add_count(struct textbuf *o, const char *key, uint64_t n)
 {
     if (n > 0)
-        add(o, "%s = %" PRIu64 "\n", key, n);
+        textbuf_add(o, "%s = %" PRIu64 "\n", key, n);
 }
 
-static void add_comment(struct out *o, const char *text)
+static void add_comment(struct textbuf *o, const char *text)
 {
     while (*text) {
         size_t n = strcspn(text, "\n");
 
-        add(o, "# %.*s\n", (int)n, text);
+        textbuf_add(o, "# %.*s\n", (int)n, text);
         text += n + (text[n] == '\n');
     }
 }
 
-static void write_app(struct out *o, const struct profile *p)
+static void write_app(struct textbuf *o, const struct profile *p)
 {
     char id[2 * BUILD_ID_MAX + 1];
 
-    add(o, "[app]\n");
+    textbuf_add(o, "[app]\n");
     add_text(o, "exe", p->exe);
     add_text(o, "path", p->path);
     if (p->build_id_len > 0) {
         build_id_format(p->build_id, p->build_id_len, id, sizeof(id));
-        add(o, "build-id = %s\n", id);
+        textbuf_add(o, "build-id = %s\n", id);
     }
     add_text(o, "args", p->args);
     if (p->cls != HY_CLASS_UNKNOWN)
-        add(o, "class = %s\n", hy_class_name(p->cls));
+        textbuf_add(o, "class = %s\n", hy_class_name(p->cls));
     if (p->slowdown > 0)
         add_decimal(o, "slowdown", HY_MIN(HY_MAX(p->slowdown, 0.001), 1000.0), 0.001);
     if (p->write_intensive >= 0)
-        add(o, "write-intensive = %d\n", p->write_intensive);
+        textbuf_add(o, "write-intensive = %d\n", p->write_intensive);
     add_size(o, "footprint", p->footprint);
     add_decimal(o, "exposure", p->exposure, 0);
     add_decimal(o, "foreseen", p->foreseen, 0);
     add_decimal(o, "busy-threads", p->busy_threads, 0.001);
 }
 
-static void write_options(struct out *o, const struct profile *p)
+static void write_options(struct textbuf *o, const struct profile *p)
 {
     if (p->n_options == 0)
         return;
-    add(o, "\n[options]\n");
+    textbuf_add(o, "\n[options]\n");
     for (unsigned i = 0; i < p->n_options; i++)
         add_text(o, options_info(p->option[i].id)->key, p->option[i].value);
 }
 
-static void write_phase(struct out *o, unsigned i, const struct profile_phase *p)
+static void write_phase(struct textbuf *o, unsigned i, const struct profile_phase *p)
 {
     uint64_t milli = (uint64_t)(p->slowdown * 1000 + 0.5);
     const char *cls;
     size_t n = text_choice_word(options_info(OPT_CLASS)->allowed, (int)p->cls, &cls);
 
-    add(o, "phase%u = %" PRIu64 " %.*s", i + 1, p->start_ms, (int)n, cls);
+    textbuf_add(o, "phase%u = %" PRIu64 " %.*s", i + 1, p->start_ms, (int)n, cls);
     if (milli > 0)
-        add(o, " %" PRIu64 ".%03u", milli / 1000, (unsigned)(milli % 1000));
-    add(o, "\n");
+        textbuf_add(o, " %" PRIu64 ".%03u", milli / 1000, (unsigned)(milli % 1000));
+    textbuf_add(o, "\n");
 }
 
-static void write_source(struct out *o, const struct profile *p)
+static void write_source(struct textbuf *o, const struct profile *p)
 {
     const struct profile_source *s = &p->source;
 
     if (p->threads[HY_DRAM] || p->threads[HY_PM] || p->threads_seen) {
-        add(o, "\n[threads]\n");
+        textbuf_add(o, "\n[threads]\n");
         add_count(o, "dram", p->threads[HY_DRAM]);
         add_count(o, "pm", p->threads[HY_PM]);
         add_count(o, "seen", p->threads_seen);
     }
     if (p->n_phases > 0)
-        add(o, "\n[phases]\n");
+        textbuf_add(o, "\n[phases]\n");
     for (unsigned i = 0; i < p->n_phases; i++)
         write_phase(o, i, &p->phases[i]);
-    add(o, "\n[machine]\n");
+    textbuf_add(o, "\n[machine]\n");
     add_text(o, "figures", s->figures);
     add_size(o, "dram", s->dram_bytes);
     add_size(o, "pm", s->pm_bytes);
     add_count(o, "cpus", s->cpus);
-    add(o, "\n[recorded]\n");
+    textbuf_add(o, "\n[recorded]\n");
     add_text(o, "libhybrid", s->libhybrid);
     add_text(o, "method", s->method);
     add_count(o, "runs", s->runs);
@@ -167,11 +145,11 @@ static void write_source(struct out *o, const struct profile *p)
     }
 }
 
-static void write_site(struct out *o, const struct profile_site *s, bool accesses)
+static void write_site(struct textbuf *o, const struct profile_site *s, bool accesses)
 {
     char id[2 * BUILD_ID_MAX + 1];
 
-    add(o, "\n[site %s]\n", s->name);
+    textbuf_add(o, "\n[site %s]\n", s->name);
     for (unsigned f = 0; f < s->n_frames; f++) {
         /* Zero-padded: the parser pads a shorter one in the same way. */
         unsigned len = BUILD_ID_MAX;
@@ -179,24 +157,24 @@ static void write_site(struct out *o, const struct profile_site *s, bool accesse
         while (len > 1 && s->frames[f].build_id[len - 1] == 0)
             len--;
         build_id_format(s->frames[f].build_id, len, id, sizeof(id));
-        add(o, "frame%u = %s+0x%" PRIx64 "\n", f, id, s->frames[f].offset);
+        textbuf_add(o, "frame%u = %s+0x%" PRIx64 "\n", f, id, s->frames[f].offset);
     }
     add_count(o, "nth", s->nth);
     if (s->has_tier)
-        add(o, "tier = %s\n", hy_tier_name(s->tier));
+        textbuf_add(o, "tier = %s\n", hy_tier_name(s->tier));
     add_count(o, "count", s->count);
     add_size(o, "bytes", s->bytes);
     add_size(o, "live-bytes", s->live_bytes);
     add_size(o, "min-size", s->min_size);
     add_size(o, "max-size", s->max_size);
     if (accesses)
-        add(o, "reads = %" PRIu64 "\nwrites = %" PRIu64 "\n", s->reads, s->writes);
+        textbuf_add(o, "reads = %" PRIu64 "\nwrites = %" PRIu64 "\n", s->reads, s->writes);
 }
 
 int64_t profile_write(const struct profile *p, const struct profile_module *modules,
                       unsigned n_modules, const char *comment, char *buf, size_t cap)
 {
-    struct out o = {.buf = buf, .cap = cap, .full = cap == 0};
+    struct textbuf o = {.buf = buf, .cap = cap, .full = cap == 0};
     char id[2 * BUILD_ID_MAX + 1];
     bool accesses = p->source.samples > 0;
 
@@ -207,11 +185,11 @@ int64_t profile_write(const struct profile *p, const struct profile_module *modu
     write_options(&o, p);
     write_source(&o, p);
     if (n_modules > 0)
-        add(&o, "\n[modules]\n");
+        textbuf_add(&o, "\n[modules]\n");
     for (unsigned i = 0; i < n_modules; i++) {
         build_id_format(modules[i].id, BUILD_ID_MAX, id, sizeof(id));
         if (is_plain(id, modules[i].path))
-            add(&o, "%s = %s\n", id, modules[i].path);
+            textbuf_add(&o, "%s = %s\n", id, modules[i].path);
     }
     for (unsigned i = 0; i < p->n_sites; i++)
         write_site(&o, &p->sites[i], accesses);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "settings/rules/options.h"
+#include "settings/rules/options_values.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -9,309 +9,42 @@
 #include "base/cpuset.h"
 #include "base/text.h"
 
-#define PREFIX "HYBRID_"
-/* Settings of the emulated machine: it looks at these itself. */
+#define PREFIX      "HYBRID_"
 #define MESSAGE_CAP 1024
 #define DETAIL_CAP  256
 
-/* Parse v into dst (NULL: only check it). NULL when it is good, otherwise what
- * is wrong with it, to be read behind the value; dst is then untouched. */
-struct row;
-typedef const char *(*parse_fn)(const struct row *row, const char *v, size_t len, void *dst);
-
-struct row {
-    struct hy_opt_info info;
-    parse_fn parse;
-    size_t offset; /* of the field in struct hy_settings */
-};
-
-static const char *parse_choice(const struct row *row, const char *v, size_t len, void *dst)
-{
-    int n = text_choice(row->info.allowed, v, len);
-
-    if (n < 0)
-        return "is not known";
-    if (dst)
-        memcpy(dst, &n, sizeof(n)); /* an int or an enum */
-    return NULL;
-}
-
-static const char *parse_flag(const struct row *row, const char *v, size_t len, void *dst)
-{
-    int n = text_choice(row->info.allowed, v, len);
-
-    if (n < 0)
-        return "is neither 0 nor 1";
-    if (dst)
-        *(bool *)dst = n != 0;
-    return NULL;
-}
-
-static const char *parse_size(const struct row *row, const char *v, size_t len, void *dst)
-{
-    uint64_t n = 0;
-    int r = text_parse_size(v, len, &n);
-
-    if (r == -EINVAL)
-        return "is not a size";
-    if (r == -ERANGE || n > row->info.max)
-        return "is too large";
-    if (n < row->info.min)
-        return "is too small";
-    if (dst)
-        memcpy(dst, &n, sizeof(n));
-    return NULL;
-}
-
-static const char *parse_time(const struct row *row, const char *v, size_t len, void *dst)
-{
-    uint64_t ns = 0;
-    int r = text_parse_time(v, len, &ns);
-
-    if (r == -EINVAL)
-        return "is not a time";
-    if (r == -ERANGE || ns > row->info.max)
-        return "is too long";
-    if (ns < row->info.min)
-        return "is too short";
-    if (dst)
-        memcpy(dst, &ns, sizeof(ns));
-    return NULL;
-}
-
-static const char *parse_amount(const struct row *row, const char *v, size_t len, void *dst)
-{
-    struct hy_amount a = {.is_percent = len > 0 && v[len - 1] == '%'};
-
-    if (a.is_percent) {
-        int r = text_parse_u64(v, len - 1, &a.value);
-
-        if (r == -EINVAL)
-            return "is not a whole percentage";
-        if (r < 0 || a.value > 100)
-            return "is more than 100%";
-    } else {
-        const char *why = parse_size(row, v, len, &a.value);
-
-        if (why)
-            return why;
-    }
-    if (dst)
-        *(struct hy_amount *)dst = a;
-    return NULL;
-}
-
-static const char *parse_nodes(const char *v, size_t len, uint64_t *ret_mask)
-{
-    const char *end = v + len;
-    uint64_t mask = 0, node;
-
-    for (;;) {
-        size_t n = (size_t)((const char *)(memchr(v, ',', (size_t)(end - v)) ?: end) - v);
-
-        if (text_parse_u64(v, n, &node) == -EINVAL)
-            return "is not a list of node numbers";
-        if (text_parse_u64(v, n, &node) < 0 || node > 63)
-            return "names a node above 63";
-        mask |= (uint64_t)1 << node;
-        if (v + n == end)
-            break;
-        v += n + 1;
-    }
-    *ret_mask = mask;
-    return NULL;
-}
-
-static const char *parse_pm(const struct row *row, const char *v, size_t len, void *dst)
-{
-    static const char *const words[] = {"auto", "none", "node", "file", "emulated"};
-    const char *colon = memchr(v, ':', len);
-    size_t word = colon ? (size_t)(colon - v) : len;
-    const char *arg = colon ? colon + 1 : NULL;
-    size_t arg_len = colon ? len - word - 1 : 0;
-    uint64_t nodes = 0, bytes = 0;
-    const char *why = NULL;
-    unsigned kind = 0;
-
-    while (kind < HY_ARRAY_SIZE(words) &&
-           !(strlen(words[kind]) == word && memcmp(words[kind], v, word) == 0))
-        kind++;
-    if (kind == HY_ARRAY_SIZE(words))
-        return "is not known";
-    if (!arg && (kind == HY_PM_NODE || kind == HY_PM_FILE))
-        return kind == HY_PM_NODE ? "lacks the node, as in node:1" : "lacks the directory";
-    if (arg && kind <= HY_PM_NONE)
-        return "has something behind the word";
-    if (kind == HY_PM_NODE)
-        why = parse_nodes(arg, arg_len, &nodes);
-    else if (kind == HY_PM_FILE && arg[0] != '/')
-        why = "does not name an absolute path";
-    else if (kind == HY_PM_EMULATED && arg)
-        why = parse_size(row, arg, arg_len, &bytes);
-    if (why)
-        return why;
-    if (dst) {
-        struct hy_pm_spec *pm = dst;
-
-        *pm = (struct hy_pm_spec){.kind = (enum hy_pm_kind)kind, .nodes = nodes, .bytes = bytes};
-        if (kind == HY_PM_FILE)
-            memcpy(pm->dir, arg, arg_len + 1);
-    }
-    return NULL;
-}
-
-static const char *parse_threads(const struct row *row, const char *v, size_t len, void *dst)
-{
-    struct hy_thread_spec t = {.off = strcmp(v, "off") == 0};
-    uint64_t n = 0;
-
-    if (!t.off && strcmp(v, "auto") != 0) {
-        int r = text_parse_u64(v, len, &n);
-
-        if (r == -EINVAL)
-            return "is not a number of threads";
-        if (r < 0 || n > row->info.max)
-            return "is too large";
-        if (n < row->info.min)
-            return "is too small";
-    }
-    t.count = (uint32_t)n;
-    if (dst)
-        memcpy(dst, &t, sizeof(t));
-    return NULL;
-}
-
-static const char *parse_wait(const struct row *row, const char *v, size_t len, void *dst)
-{
-    static const char wait[] = "wait:";
-    const size_t n = sizeof(wait) - 1;
-    uint64_t s = 0;
-
-    if (strcmp(v, "off") != 0 &&
-        (len <= n || strncmp(v, wait, n) != 0 || text_parse_u64(v + n, len - n, &s) == -EINVAL))
-        return "is not off or wait: and seconds";
-    if (s > row->info.max)
-        return "is too long";
-    if (s < row->info.min && len > n)
-        return "is too short";
-    s *= 1000000000ull;
-    if (dst)
-        memcpy(dst, &s, sizeof(s));
-    return NULL;
-}
-
-/* The texts below are shorter than HY_PATH_MAX and free of control characters:
- * options_set has looked. */
-static const char *store_text(const char *v, size_t len, void *dst)
-{
-    if (dst)
-        memcpy(dst, v, len + 1);
-    return NULL;
-}
-
-static const char *parse_name(const struct row *row, const char *v, size_t len, void *dst)
-{
-    (void)row;
-    if (strcmp(v, "none") == 0)
-        return store_text("", 0, dst);
-    return v[len - 1] == '/' ? "is a directory, not a file" : store_text(v, len, dst);
-}
-
-static const char *parse_dirs(const struct row *row, const char *v, size_t len, void *dst)
-{
-    (void)row;
-    for (const char *p = v; p; p = memchr(p, ':', (size_t)(v + len - p))) {
-        p += p > v || *p == ':'; /* behind the colon */
-        if (*p != '/')
-            return "has an entry that is not an absolute path";
-    }
-    return store_text(v, len, dst);
-}
-
-static const char *parse_file(const struct row *row, const char *v, size_t len, void *dst)
-{
-    (void)row;
-    if (v[0] != '/' && strcmp(v, "auto") != 0 && strcmp(v, "none") != 0)
-        return "is not an absolute path";
-    return store_text(v, len, dst);
-}
-
-static const char *parse_report(const struct row *row, const char *v, size_t len, void *dst)
-{
-    (void)row;
-    /* A slip like 2 or -1 must not become a file of that name. */
-    if (strcmp(v, "0") != 0 && strcmp(v, "1") != 0 &&
-        (v[0] == '-' || strspn(v, "0123456789") == len))
-        return "is not a file name (write ./ before it if it is)";
-    return v[len - 1] == '/' ? "is a directory, not a file" : store_text(v, len, dst);
-}
-
-static const char *parse_machine(const struct row *row, const char *v, size_t len, void *dst)
-{
-    bool known = text_choice(row->info.allowed, v, len) >= 0 && strcmp(v, "FILE") != 0;
-
-    if (v[0] != '/' && !known)
-        return "is neither a technology nor an absolute path";
-    return v[len - 1] == '/' ? "is a directory, not a file" : store_text(v, len, dst);
-}
-
-static const char *parse_decimal(const struct row *row, const char *v, size_t len, void *dst)
-{
-    double n;
-
-    if (text_parse_decimal(v, len, &n) < 0)
-        return "is not a decimal number";
-    if (n < (double)row->info.min || n > (double)row->info.max)
-        return n < (double)row->info.min ? "is too small" : "is too large";
-    if (dst)
-        memcpy(dst, &n, sizeof(n));
-    return NULL;
-}
-
-static const char *parse_counters(const struct row *row, const char *v, size_t len, void *dst)
-{
-    bool replay = len >= 7 && memcmp(v, "replay:", 7) == 0;
-
-    (void)row;
-    if (replay && v[7] != '/')
-        return "does not name an absolute path";
-    if (!replay && text_choice("auto|off|kernel|hardware|software", v, len) < 0)
-        return "is not known";
-    return store_text(v, len, dst);
-}
-
-#define PARSE_DECIMAL  parse_decimal
-#define PARSE_MACHINE  parse_machine
-#define PARSE_COUNTERS parse_counters
-#define TYPE_DECIMAL   "number"
-#define TYPE_MACHINE   "machine"
-#define TYPE_COUNTERS  "source"
-#define PARSE_CHOICE   parse_choice
-#define PARSE_FLAG     parse_flag
-#define PARSE_SIZE     parse_size
-#define PARSE_AMOUNT   parse_amount
-#define PARSE_TIME     parse_time
-#define PARSE_PM       parse_pm
-#define PARSE_REPORT   parse_report
-#define PARSE_NAME     parse_name
-#define PARSE_THREADS  parse_threads
-#define PARSE_WAIT     parse_wait
-#define PARSE_DIRS     parse_dirs
-#define PARSE_FILE     parse_file
-#define TYPE_CHOICE    "choice"
-#define TYPE_FLAG      "flag"
-#define TYPE_SIZE      "size"
-#define TYPE_AMOUNT    "amount"
-#define TYPE_TIME      "time"
-#define TYPE_PM        "memory"
-#define TYPE_REPORT    "report"
-#define TYPE_NAME      "name"
-#define TYPE_THREADS   "threads"
-#define TYPE_WAIT      "wait"
-#define TYPE_DIRS      "directories"
-#define TYPE_FILE      "path"
-#define ONLY_ANY       false
-#define ONLY_ENV       true
+#define PARSE_DECIMAL option_parse_decimal
+#define PARSE_MACHINE option_parse_machine
+#define PARSE_SOURCE  option_parse_source
+#define TYPE_DECIMAL  "number"
+#define TYPE_MACHINE  "machine"
+#define TYPE_SOURCE   "source"
+#define PARSE_CHOICE  option_parse_choice
+#define PARSE_FLAG    option_parse_flag
+#define PARSE_SIZE    option_parse_size
+#define PARSE_AMOUNT  option_parse_amount
+#define PARSE_TIME    option_parse_time
+#define PARSE_PM      option_parse_pm
+#define PARSE_REPORT  option_parse_report
+#define PARSE_NAME    option_parse_name
+#define PARSE_THREADS option_parse_threads
+#define PARSE_WAIT    option_parse_wait
+#define PARSE_DIRS    option_parse_dirs
+#define PARSE_FILE    option_parse_file
+#define TYPE_CHOICE   "choice"
+#define TYPE_FLAG     "flag"
+#define TYPE_SIZE     "size"
+#define TYPE_AMOUNT   "amount"
+#define TYPE_TIME     "time"
+#define TYPE_PM       "memory"
+#define TYPE_REPORT   "report"
+#define TYPE_NAME     "name"
+#define TYPE_THREADS  "threads"
+#define TYPE_WAIT     "wait"
+#define TYPE_DIRS     "directories"
+#define TYPE_FILE     "path"
+#define ONLY_ANY      false
+#define ONLY_ENV      true
 
 static const struct row rows[OPT_COUNT] = {
 #define HY_OPT(id, key, field, type, where, dflt, lo, hi, allowed, unit, help)                     \
@@ -322,7 +55,7 @@ static const struct row rows[OPT_COUNT] = {
 #undef HY_OPT
 };
 
-/* parse_choice writes an int into enum fields. */
+/* option_parse_choice writes an int into enum fields. */
 _Static_assert(sizeof(enum hy_policy) == sizeof(int) && sizeof(enum hy_class) == sizeof(int) &&
                    sizeof(enum hy_dram_alloc) == sizeof(int) &&
                    sizeof(enum hy_tristate) == sizeof(int) &&
@@ -349,30 +82,6 @@ void options_begin(struct hy_settings *s)
     }
 }
 
-static void allowed_prose(const struct row *row, char *buf, size_t cap)
-{
-    char lo[24], hi[24];
-
-    text_format_size(row->info.min, lo, sizeof(lo));
-    text_format_size(row->info.max, hi, sizeof(hi));
-    if (row->parse == parse_size)
-        snprintf(buf, cap, "a size from %s to %s, such as 64K, 16M or 8G", lo, hi);
-    else if (row->parse == parse_amount)
-        snprintf(buf, cap, "a size up to %s, such as 512M or 8G, or a percentage up to 100%%", hi);
-    else if (row->parse == parse_time) {
-        text_format_time(row->info.min, lo, sizeof(lo));
-        text_format_time(row->info.max, hi, sizeof(hi));
-        snprintf(buf, cap, "a time from %s to %s, such as 10ms, 2s or 1m", lo, hi);
-    } else if (row->parse == parse_wait)
-        snprintf(buf, cap, "off, or wait:SECONDS with %u to %u", (unsigned)row->info.min,
-                 (unsigned)row->info.max);
-    else if (row->parse == parse_threads)
-        snprintf(buf, cap, "auto, off, or a number from %u to %u", (unsigned)row->info.min,
-                 (unsigned)row->info.max);
-    else
-        text_choices_prose(row->info.allowed, buf, cap);
-}
-
 void options_tell(hy_diag_fn diag, void *ctx, const char *fmt, ...)
 {
     char message[MESSAGE_CAP];
@@ -395,7 +104,7 @@ static void tell_bad_value(const struct hy_settings *s, enum hy_opt_id id, const
     bool empty = value[0] == '\0';
 
     text_quote(value, strlen(value), quoted, sizeof(quoted));
-    allowed_prose(row, allowed, sizeof(allowed));
+    option_allowed(row, allowed, sizeof(allowed));
     options_format(s, id, raw, sizeof(raw));
     text_quote(raw, strlen(raw), used, sizeof(used));
     options_tell(diag, ctx, "%s%s%s%s%s %s; allowed: %s; %s (%s) is used instead",
@@ -437,86 +146,7 @@ int options_set(struct hy_settings *s, enum hy_opt_id id, const char *value, enu
     return 0;
 }
 
-static void format_pm(const struct hy_pm_spec *pm, char *buf, size_t cap)
-{
-    char size[24], nodes[3 * 64 + 1];
-    size_t out = 0;
-
-    switch (pm->kind) {
-    case HY_PM_NODE:
-        nodes[0] = '\0';
-        for (unsigned i = 0; i < 64; i++)
-            if (pm->nodes >> i & 1)
-                out +=
-                    (size_t)snprintf(nodes + out, sizeof(nodes) - out, "%s%u", out ? "," : "", i);
-        snprintf(buf, cap, "node:%s", nodes);
-        return;
-    case HY_PM_FILE:
-        snprintf(buf, cap, "file:%s", pm->dir);
-        return;
-    case HY_PM_EMULATED:
-        text_format_size(pm->bytes, size, sizeof(size));
-        snprintf(buf, cap, "emulated%s%s", pm->bytes ? ":" : "", pm->bytes ? size : "");
-        return;
-    case HY_PM_AUTO:
-    case HY_PM_NONE:
-        break;
-    }
-    snprintf(buf, cap, "%s", pm->kind == HY_PM_NONE ? "none" : "auto");
-}
-
 void options_format(const struct hy_settings *s, enum hy_opt_id id, char *buf, size_t cap)
 {
-    const struct row *row = &rows[id];
-    const void *field = (const char *)s + row->offset;
-    const struct hy_amount *amount = field;
-    const char *word = "";
-    uint64_t bytes;
-    int n = 0;
-
-    if (row->parse == parse_choice || row->parse == parse_flag) {
-        if (row->parse == parse_flag)
-            n = *(const bool *)field;
-        else
-            memcpy(&n, field, sizeof(n));
-        size_t len = text_choice_word(row->info.allowed, n, &word);
-
-        snprintf(buf, cap, "%.*s", (int)len, word);
-    } else if (row->parse == parse_amount && amount->is_percent) {
-        snprintf(buf, cap, "%u%%", (unsigned)amount->value);
-    } else if (row->parse == parse_amount) {
-        text_format_size(amount->value, buf, cap);
-    } else if (row->parse == parse_size) {
-        memcpy(&bytes, field, sizeof(bytes));
-        text_format_size(bytes, buf, cap);
-    } else if (row->parse == parse_time) {
-        memcpy(&bytes, field, sizeof(bytes));
-        text_format_time(bytes, buf, cap);
-    } else if (row->parse == parse_pm) {
-        format_pm(field, buf, cap);
-    } else if (row->parse == parse_decimal) {
-        unsigned milli = (unsigned)(*(const double *)field * 1000 + 0.5);
-
-        size_t len = (size_t)snprintf(buf, cap, "%u.%03u", milli / 1000, milli % 1000);
-
-        while (len > 1 && len < cap && buf[len - 1] == '0') /* 1.500 as 1.5, 8.000 as 8 */
-            buf[--len] = '\0';
-        if (len > 1 && len < cap && buf[len - 1] == '.')
-            buf[len - 1] = '\0';
-    } else if (row->parse == parse_wait) {
-        uint64_t wait = *(const uint64_t *)field / 1000000000ull;
-
-        snprintf(buf, cap, wait ? "wait:%llu" : "off", (unsigned long long)wait);
-    } else if (row->parse == parse_threads) {
-        const struct hy_thread_spec *t = field;
-
-        if (t->count)
-            snprintf(buf, cap, "%u", (unsigned)t->count);
-        else
-            snprintf(buf, cap, "%s", t->off ? "off" : "auto");
-    } else {
-        const char *text = field;
-
-        snprintf(buf, cap, "%s", *text ? text : row->info.dflt);
-    }
+    option_format(&rows[id], (const char *)s + rows[id].offset, buf, cap);
 }

@@ -59,6 +59,7 @@ struct hy_settings {
     uint64_t admission;         /* ns to wait at most, 0: off */
     uint64_t interval;          /* ns between two looks of the control thread */
     char counters[HY_PATH_MAX]; /* "auto", ..., "replay:FILE" */
+    char cache[HY_PATH_MAX];    /* "auto", "off" or "group:DIR" */
     char machine[HY_PATH_MAX];  /* "auto", a technology, or a machine file */
     char record[HY_PATH_MAX];   /* "0", "1" or a file (%p = pid) */
     uint64_t class_period;      /* ns */

@@ -261,7 +261,7 @@ static void each_run(double noise, unsigned windows, double allowed)
     for (size_t a = 0; a < HY_ARRAY_SIZE(curves); a++)
         for (size_t b = 0; b < HY_ARRAY_SIZE(curves); b++)
             for (enum changes c = NEVER; c < CHANGES; c++)
-                for (unsigned repeat = 0; repeat < 5; repeat++) {
+                for (unsigned repeat = 0; repeat < rounds(5); repeat++) {
                     struct run r = {.now = curves[a],
                                     .other = curves[b],
                                     .changes = c,

@@ -134,7 +134,7 @@ static void test_near_the_optimum(void **state)
     unsigned cases = 0;
 
     state_of_random = 7;
-    for (unsigned round = 0; round < 240; round++) {
+    for (unsigned round = 0; round < rounds(240); round++) {
         struct machine_figures f = figures(machines[round % 4]);
         unsigned n = random_sites(2 + below(10));
         struct work k = work_of(site, n, 0.1 + 0.09 * below(10), 1 + below(16));

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""hybridctl batch --pair and --clock: whom they put beside whom, and what becomes of the processors' clock,
+in fake trees of cpufreq and powercap.
+
+  test_batch_pair.py HYBRIDCTL [unittest arguments]
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, HERE + '/batch']
+import batch_order as order  # noqa: E402
+import batch_pair as pair  # noqa: E402
+import batch_power as power  # noqa: E402
+from batch_order import Facts  # noqa: E402
+
+CTL = ''
+PATIENCE = 240
+ENV = {k: v for k, v in os.environ.items() if not k.startswith(('HYBRID', 'LD_PRELOAD'))}
+
+
+def put(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, 'w', encoding='ascii') as f:
+        f.write(text)
+
+
+def get(path):
+    with open(path, encoding='ascii') as f:
+        return f.read()
+
+
+class Pure(unittest.TestCase):
+    def together(self, demands, slots):
+        """Who runs beside whom, all of one length."""
+        class Job:
+            def __init__(self, i):
+                self.index, self.key, self.after = i, i, ()
+        facts = {i: Facts(ebw_d=d) for i, d in enumerate(demands)}
+        planner = order.Planner([Job(i) for i in facts], facts, slots, order.ALPHA, pair.ranking)
+        rounds = []
+        while planner.waiting:
+            while (c := planner.next(0)) is not None:
+                planner.started(c, 0)
+            rounds.append(sorted(demands[i] for i in planner.running))
+            for i in list(planner.running):
+                planner.ended(i, 1, True)
+        return rounds
+
+    def test_memory_bound_beside_compute_bound(self):
+        self.assertEqual(self.together([1, 1, 1, 1, 0, 0, 0, 0], 4), [[0, 0, 1, 1]] * 2)
+        self.assertEqual(self.together([0.9, 0.1, 0.7, 0.3], 2), [[0.1, 0.9], [0.3, 0.7]])
+        self.assertEqual(self.together([0.5] * 3, 2), [[0.5, 0.5], [0.5]])
+        self.assertEqual(self.together([], 2), [])
+
+    def test_conflicts_of_004_count_here_too(self):
+        writer = Facts(ebw_nv=1, writes=True, pm=2)
+        victim = Facts(ebw_d=0.1, cls='bandwidth', dram=2)
+        c = order.choose([], {0: victim, 1: Facts(ebw_d=0.2)}, {2: writer}, 0, 0, 0, rank=pair.ranking)
+        self.assertEqual(c.key, 1)
+
+    def test_the_factor_is_the_papers(self):
+        self.assertAlmostEqual(pair.edp_factor(Facts()), 1.4)
+        self.assertAlmostEqual(pair.edp_factor(Facts(ebw_d=0.3, ebw_nv=0.2)), 1.0)
+        self.assertAlmostEqual(pair.edp_factor(Facts(ebw_d=7)), 0.6)
+        self.assertAlmostEqual(pair.edp_factor(Facts(ebw_d=1), pair.THEORY), 0.88)
+
+    def test_the_clock_is_lowered_only_where_all_in_all_it_gains(self):
+        heavy, light = Facts(ebw_d=1), Facts()
+        self.assertFalse(pair.low_clock([]))
+        self.assertTrue(pair.low_clock([heavy] * 4))
+        self.assertFalse(pair.low_clock([heavy, heavy, light, light]))  # exactly 1: nothing to gain
+        self.assertTrue(pair.low_clock([heavy, heavy, heavy, light]))
+        self.assertFalse(pair.low_clock([light]))
+
+
+class Tree(unittest.TestCase):
+    def setUp(self):
+        self.sys = tempfile.mkdtemp(prefix='hybrid-pair-')
+        self.addCleanup(shutil.rmtree, self.sys, ignore_errors=True)
+        self.policy = self.sys + '/devices/system/cpu/cpufreq/policy0'
+        put(self.policy + '/scaling_max_freq', '2400000\n')
+        put(self.policy + '/cpuinfo_min_freq', '800000\n')
+        self.rapl = self.sys + '/class/powercap/intel-rapl:0'
+        put(self.rapl + '/energy_uj', '1000000\n')
+        put(self.rapl + '/max_energy_range_uj', '10000000\n')
+        put(self.rapl + ':0/energy_uj', '1\n')  # a part of the package
+
+    def test_clock(self):
+        clock = power.Clock(self.sys)
+        self.assertTrue(clock.usable())
+        self.assertFalse(clock.set(False))
+        self.assertTrue(clock.set(True))
+        self.assertEqual(get(self.policy + '/scaling_max_freq'), '1600000')
+        self.assertFalse(clock.set(True))
+        self.assertTrue(clock.set(False))
+        self.assertEqual(get(self.policy + '/scaling_max_freq'), '2400000')
+        put(self.policy + '/cpuinfo_min_freq', '2000000\n')
+        clock = power.Clock(self.sys)
+        clock.set(True)
+        self.assertEqual(get(self.policy + '/scaling_max_freq'), '2000000')
+        self.assertFalse(power.Clock(self.sys + '/none').usable())
+
+    def test_energy_of_packages_and_wraps(self):
+        energy = power.Energy(self.sys)
+        put(self.rapl + '/energy_uj', '4000000\n')
+        put(self.rapl + ':0/energy_uj', '9\n')
+        self.assertAlmostEqual(energy.look(), 3)
+        put(self.rapl + '/energy_uj', '1000000\n')
+        self.assertAlmostEqual(energy.look(), 3 + 7)
+        self.assertFalse(power.Energy(self.sys + '/none').usable())
+
+    def batch(self, jobs, *options):
+        put(self.sys + '/jobs', jobs)
+        return subprocess.run([CTL, 'batch', '--sys', self.sys, *options, 'jobs'], cwd=self.sys, text=True,
+                              env=dict(ENV, HYBRID_PM='emulated', HYBRID_REGISTRY=self.sys + '/registry'),
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+
+    def test_a_batch_lowers_the_clock_and_puts_it_back(self):
+        # The job itself tells what clock it ran at, and what energy was used meanwhile.
+        seen = f'cat {self.policy}/scaling_max_freq >>{self.sys}/seen; echo 3000000 >{self.rapl}/energy_uj'
+        jobs = f'name=a class=bandwidth -- sh -c "sleep 0.5; {seen}"\n'
+        first = self.batch(jobs, '--pair', '--clock')
+        self.assertEqual(first.returncode, 0, first.stderr)
+        self.assertEqual(get(self.sys + '/seen'), '2400000\n', 'nothing was known of it')
+        again = self.batch(jobs, '--pair', '--clock')
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertEqual(get(self.sys + '/seen'), '2400000\n1600000')
+        self.assertEqual(get(self.policy + '/scaling_max_freq'), '2400000')
+        self.assertIn('the clock is lowered by a third', again.stderr)
+        self.assertIn('energy of the processors: 2.0 J in ', first.stdout)
+        without = self.batch(jobs, '--pair')
+        self.assertTrue(get(self.sys + '/seen').endswith('2400000'), without.stderr)
+
+    def test_a_clock_that_may_not_be_set_is_told(self):
+        shutil.rmtree(self.sys + '/devices')
+        done = self.batch('true\n', '--clock')
+        self.assertEqual(done.returncode, 0)
+        self.assertIn('may not write to scaling_max_freq', done.stderr)
+
+    def test_the_plan_says_why(self):
+        jobs = ''.join(f'name={n} class={c} true\n' for n, c in zip('abcd', ('bandwidth', 'bandwidth', 'cpu', 'cpu')))
+        self.batch(jobs, '--pair')
+        plan = self.batch(jobs, '--pair', '--dry-run').stdout
+        self.assertIn('the most memory-bound one', plan)
+        self.assertIn('the least memory-bound one', plan)
+
+
+if __name__ == '__main__':
+    CTL = os.path.abspath(sys.argv.pop(1))
+    unittest.main(verbosity=2)
