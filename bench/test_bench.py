@@ -106,7 +106,7 @@ class OtherChecks(unittest.TestCase):
         args = argparse.Namespace(part="all")
         good = {"operations": {"dram": {"pair 64": 50}, "pm": {"pair 64": 49}}, "sites": {"perl": {"ratio": 1.02}}}
         self.assertEqual(instr.check(args, good), [])
-        bad = {"operations": {"dram": {"pair 64": 51}, "pm": {"pair 64": 70}}, "sites": {"perl": {"ratio": 1.021}}}
+        bad = {"operations": {"dram": {"pair 64": 51}, "pm": {"pair 64": 50}}, "sites": {"perl": {"ratio": 1.021}}}
         self.assertEqual(len(instr.check(args, bad)), 2)
         self.assertEqual(len(instr.check(args, {})), 3)
 
