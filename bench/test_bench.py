@@ -104,9 +104,9 @@ class AllocCheck(unittest.TestCase):
 class OtherChecks(unittest.TestCase):
     def test_instructions(self):
         args = argparse.Namespace(part="all")
-        good = {"operations": {"dram": {"pair 64": 75}, "pm": {"pair 64": 74.5}}, "sites": {"perl": {"ratio": 1.02}}}
+        good = {"operations": {"dram": {"pair 64": 50}, "pm": {"pair 64": 49}}, "sites": {"perl": {"ratio": 1.02}}}
         self.assertEqual(instr.check(args, good), [])
-        bad = {"operations": {"dram": {"pair 64": 76}, "pm": {"pair 64": 70}}, "sites": {"perl": {"ratio": 1.021}}}
+        bad = {"operations": {"dram": {"pair 64": 51}, "pm": {"pair 64": 50}}, "sites": {"perl": {"ratio": 1.021}}}
         self.assertEqual(len(instr.check(args, bad)), 2)
         self.assertEqual(len(instr.check(args, {})), 3)
 
