@@ -284,6 +284,8 @@ static void publish(struct migrate_pass *pass)
 {
     sampler_totals(pass->pages, pass->on);
     pass->wanted_pages = sampler_wanted();
+    if (worth_is_evidence(&m.worth) && sampler_cold(pass->cold, &pass->cold_pages))
+        pass->exchange_ns = worth_exchange_ns();
     pass->tracked_pages = pass->stats.observed;
     pass->written_pages = pass->stats.written;
     pass->interval_ns = m.pace.interval;

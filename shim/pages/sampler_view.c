@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
+#include "pages/rules/demand.h"
 #include "pages/sampler_internal.h"
 
 void sampler_totals(uint64_t ret_pages[HY_TIERS][BANDS], uint64_t ret_on[HY_TIERS])
@@ -24,6 +25,16 @@ uint64_t sampler_wanted(void)
         n += hy_sampler->map.band[HY_PM][band];
     pthread_mutex_unlock(&hy_sampler_lock);
     return n;
+}
+
+bool sampler_cold(uint32_t ret[SAMPLER_PARTS], uint64_t *ret_pages)
+{
+    bool counted;
+    pthread_mutex_lock(&hy_sampler_lock);
+    counted = hy_sampler && sampler_counts() && demand_cold(&hy_sampler->map, SAMPLER_PARTS, ret);
+    *ret_pages = counted ? hy_sampler->map.on[HY_DRAM] + hy_sampler->map.on[HY_PM] : 0;
+    pthread_mutex_unlock(&hy_sampler_lock);
+    return counted;
 }
 
 #define BIN_LOOKS 32u

@@ -67,6 +67,7 @@ static bool read_slot(struct registry *r, int i, uint64_t budget, uint64_t now,
     if (reg_state(s.word) == REG_FREE || (!is_self && !registry_held_by_living(r, i, &freed)) ||
         reg_state(s.word) != REG_LIVE)
         return false;
+    e->slot = (uint32_t)i;
     e->pid = reg_pid(s.word);
     e->is_self = is_self;
     e->dram_bytes = registry_believed_dram(&s, budget);

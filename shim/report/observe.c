@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+#include "core/purse.h"
+#include "place/rules/division.h"
+#include "settings/settings.h"
+
 void observe(struct observed *ret)
 {
     policy_get(&ret->policy);
@@ -11,6 +15,25 @@ void observe(struct observed *ret)
     migrate_get(&ret->migrate);
     pacing_get(&ret->pacing);
     staging_get(&ret->tasks);
+}
+
+/* What DRAM brings this program. */
+static void tell_gain(const struct observed *o, uint32_t slowdown, struct registry_told *told)
+{
+    const struct migrate_pass *last = &o->migrate.last;
+    double run_ns;
+
+    purse_open(&run_ns);
+    purse_close();
+    told->run_ns = (uint64_t)run_ns;
+    told->weight = (uint32_t)(hy_config.set.weight * 100 + 0.5);
+    told->need_bytes = hy_config.have_profile ? hy_config.profile.footprint : 0;
+    if (last->cold_pages == 0)
+        return;
+    division_curve(slowdown, last->cold, told->time_at);
+    told->curve_bytes = last->cold_pages * HY_PAGE;
+    told->curve_dram = last->on[HY_DRAM] * HY_PAGE;
+    told->move_ns = (uint32_t)last->exchange_ns;
 }
 
 void observe_tell(void)
@@ -31,6 +54,7 @@ void observe_tell(void)
         .marks = c->write_intensive && !c->weak ? REGISTRY_WRITES : 0,
         .tracked_bytes = (o.migrate.last.on[HY_DRAM] + o.migrate.last.on[HY_PM]) * HY_PAGE,
     };
+    tell_gain(&o, c->weak ? 0 : hy_milli(c->slowdown), &told);
     pacing_tell(&o.pacing, &told);
     policy_tell(&told);
 }

@@ -72,7 +72,16 @@ static void test_all_that_is_published_is_read(void **state)
                                        .paced = 4,
                                        .own_best = 8,
                                        .paced_for = 61,
-                                       .paced_since = 67};
+                                       .paced_since = 67,
+                                       .time_at = {9000, 7000, 5000, 4000, 3000, 2000, 1500, 1100},
+                                       .curve_bytes = 71 * MB,
+                                       .curve_dram = 73 * MB,
+                                       .need_bytes = 79 * MB,
+                                       .run_ns = 83 * MB,
+                                       .weight = 250,
+                                       .move_ns = 3700,
+                                       .cache_class = 2,
+                                       .cache_ways = 4};
     registry_publish(r, &told);
     registry_read(r, &view);
     assert_int_equal(view.n, 2);

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "place/shares.h"
+
+#include <string.h>
+
+#include "place/rules/division.h"
+#include "settings/settings.h"
+#include "sys/os.h"
+
+/* Who has not told anything for so long is stopped: nothing is kept for it. */
+#define STALE_NS 10000000000ull
+/* So much slower than with all on DRAM (thousandths), a program gains by more of it. */
+#define GAINS 1050u
+
+static struct {
+    struct division_party party[DIVISION_MAX];
+    struct division found;
+    uint64_t asked, others, lack;
+    uint64_t most; /* atomic, as is the next */
+    bool wanted;
+} sh = {.most = UINT64_MAX};
+
+_Static_assert(DIVISION_POINTS == REGISTRY_CURVE, "what is told is what is divided by");
+_Static_assert(DIVISION_MAX >= REGISTRY_SLOTS, "there is a party for each slot");
+
+static struct division_party party_of(const struct registry_entry *e, uint64_t now)
+{
+    const struct registry_told *t = &e->told;
+    struct division_party p = {.id = e->slot,
+                               .cls = t->cls,
+                               .held = e->dram_bytes,
+                               .bytes = t->curve_bytes,
+                               .now = t->placed_slowdown,
+                               .weight = t->weight,
+                               .run_ns = t->run_ns,
+                               .move_ns = t->move_ns};
+
+    if (!e->is_self && now - e->heartbeat_ns > STALE_NS)
+        return p;
+    memcpy(p.time, t->time_at, sizeof(p.time));
+    if (p.time[0] > 0) /* by its pages: what was charged need not have been touched */
+        p.held = t->curve_dram;
+    return p;
+}
+
+static bool takes_part(void)
+{
+    return hy_config.set.policy == HY_POLICY_AUTO;
+}
+
+void shares_divide(const struct registry_view *v, unsigned self)
+{
+    uint64_t now = os_now_ns(), most = UINT64_MAX;
+    bool wanted = false;
+
+    sh.asked = sh.others = sh.lack = 0;
+    if (takes_part() && v->n > 1 && self < v->n) {
+        for (unsigned i = 0; i < v->n; i++) {
+            sh.party[i] = party_of(&v->entry[i], now);
+            wanted |= i != self && sh.party[i].time[0] > 0 && sh.party[i].now > GAINS;
+        }
+        division_make(v->dram_budget, sh.party, v->n, &sh.found);
+        sh.asked = sh.found.ask[self];
+        sh.lack = sh.found.lack[self];
+        sh.others = sh.found.lacking - sh.lack;
+        most = division_most(&sh.found, sh.party, self);
+    }
+    __atomic_store_n(&sh.most, most, __ATOMIC_RELAXED);
+    __atomic_store_n(&sh.wanted, wanted, __ATOMIC_RELAXED);
+}
+
+uint64_t shares_asked(void)
+{
+    return sh.asked;
+}
+
+uint64_t shares_of_others(void)
+{
+    return sh.others;
+}
+
+uint64_t shares_lack(void)
+{
+    return sh.lack;
+}
+
+uint64_t shares_most(void)
+{
+    return __atomic_load_n(&sh.most, __ATOMIC_RELAXED);
+}
+
+bool shares_wanted(void)
+{
+    return __atomic_load_n(&sh.wanted, __ATOMIC_RELAXED);
+}
+
+void shares_child(void)
+{
+    memset(&sh, 0, sizeof(sh));
+    sh.most = UINT64_MAX;
+}
