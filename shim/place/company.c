@@ -115,19 +115,7 @@ static unsigned read_machine_locked(uint64_t max_age_ns)
     registry_read(hy_pol.reg, &hy_pol.view);
     hy_pol.machine_ns = os_now_ns();
     hy_pol.read_cost_ns = hy_pol.machine_ns - now;
-    hy_pol.machine.dram_budget =
-        hy_pol.view.dram_budget - HY_MIN(shares_of_others(), hy_pol.view.dram_budget);
-    hy_pol.machine.n_apps = HY_MIN(hy_pol.view.n, PLACE_MAX_APPS);
-    hy_pol.self = hy_pol.machine.n_apps;
-    for (unsigned i = 0; i < hy_pol.machine.n_apps; i++) {
-        const struct registry_entry *e = &hy_pol.view.entry[i];
-        hy_pol.machine.app[i] = (struct place_app){.cls = e->told.cls,
-                                                   .dram_bytes = e->dram_bytes,
-                                                   .pm_bytes = e->told.pm_bytes,
-                                                   .wish_bytes = e->told.wish_bytes};
-        if (e->is_self)
-            hy_pol.self = i;
-    }
+    hy_pol.self = shares_machine(&hy_pol.view, &hy_pol.machine);
     return hy_pol.self;
 }
 
@@ -172,11 +160,13 @@ static void wish_locked(void)
     publish_locked();
 }
 
-/* Pages that would come up are wished for, however long they have been waiting. */
+/* Pages that would come up are wished for, however long they have been waiting, and what a profile
+ * foresees: Algorithm 1's S is the program's need then. */
 static void want_locked(unsigned self)
 {
+    uint64_t placed = policy_used(), coming = hy_pol.told.need_bytes;
     uint64_t wanted =
-        HY_MIN(get(&hy_pol.wanted),
+        HY_MIN(HY_MAX(get(&hy_pol.wanted), coming - HY_MIN(placed, coming)),
                hy_pol.limit[HY_DRAM] - HY_MIN(get(&hy_pol.used[HY_DRAM]), hy_pol.limit[HY_DRAM]));
     if (hy_pol.policy != HY_POLICY_AUTO || wanted <= get(&hy_pol.wish) ||
         self >= hy_pol.machine.n_apps)

@@ -55,8 +55,8 @@ struct reg_slot {
     uint64_t marks;   /* REGISTRY_WRITES ... */
     uint64_t curve_bytes, curve_dram, need, run_ns;
     uint32_t time_at[REGISTRY_CURVE];
-    uint32_t weight, move_ns, cache_class, cache_ways;
-    uint64_t reserved[24];
+    uint32_t curve_now, weight, move_ns, cache_class, cache_ways, spare;
+    uint64_t reserved[23];
 };
 
 struct reg_file {

@@ -50,6 +50,7 @@
     X(curve_dram, curve_dram, REGISTRY_MAX_BYTES)                                                  \
     X(need, need_bytes, REGISTRY_MAX_BYTES)                                                        \
     X(run_ns, run_ns, (uint64_t)INT64_MAX)                                                         \
+    X(curve_now, curve_now, MAX_RATIO)                                                             \
     X(weight, weight, 10000u)                                                                      \
     X(move_ns, move_ns, MAX_RATIO)                                                                 \
     X(cache_class, cache_class, 255u)                                                              \

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "place/rules/division.h"
+#include "place/rules/pacing.h"
 #include "settings/settings.h"
 #include "sys/os.h"
 
@@ -15,7 +16,8 @@
 static struct {
     struct division_party party[DIVISION_MAX];
     struct division found;
-    uint64_t asked, others, lack;
+    struct pacing_turn turn; /* a moment is not followed, as in pacing */
+    uint64_t asked, others;
     uint64_t most; /* atomic, as is the next */
     bool wanted;
 } sh = {.most = UINT64_MAX};
@@ -30,7 +32,7 @@ static struct division_party party_of(const struct registry_entry *e, uint64_t n
                                .cls = t->cls,
                                .held = e->dram_bytes,
                                .bytes = t->curve_bytes,
-                               .now = t->placed_slowdown,
+                               .now = t->curve_now,
                                .weight = t->weight,
                                .run_ns = t->run_ns,
                                .move_ns = t->move_ns};
@@ -48,22 +50,41 @@ static bool takes_part(void)
     return hy_config.set.policy == HY_POLICY_AUTO;
 }
 
+unsigned shares_machine(const struct registry_view *v, struct place_machine *ret)
+{
+    unsigned self = ret->n_apps = HY_MIN(v->n, (unsigned)PLACE_MAX_APPS);
+
+    ret->dram_budget = v->dram_budget - HY_MIN(sh.others, v->dram_budget);
+    for (unsigned i = 0; i < ret->n_apps; i++) {
+        const struct registry_entry *e = &v->entry[i];
+        ret->app[i] = (struct place_app){.cls = e->told.cls,
+                                         .dram_bytes = e->dram_bytes,
+                                         .pm_bytes = e->told.pm_bytes,
+                                         .wish_bytes = e->told.wish_bytes};
+        if (e->is_self)
+            self = i;
+    }
+    return self;
+}
+
 void shares_divide(const struct registry_view *v, unsigned self)
 {
     uint64_t now = os_now_ns(), most = UINT64_MAX;
     bool wanted = false;
 
-    sh.asked = sh.others = sh.lack = 0;
+    sh.asked = sh.others = 0;
     if (takes_part() && v->n > 1 && self < v->n) {
         for (unsigned i = 0; i < v->n; i++) {
             sh.party[i] = party_of(&v->entry[i], now);
             wanted |= i != self && sh.party[i].time[0] > 0 && sh.party[i].now > GAINS;
         }
         division_make(v->dram_budget, sh.party, v->n, &sh.found);
-        sh.asked = sh.found.ask[self];
-        sh.lack = sh.found.lack[self];
-        sh.others = sh.found.lacking - sh.lack;
-        most = division_most(&sh.found, sh.party, self);
+        (void)pacing_settle(&sh.turn, sh.found.lacking > 0);
+        if (sh.turn.paced) {
+            sh.asked = sh.found.ask[self];
+            sh.others = sh.found.lacking - sh.found.lack[self];
+            most = division_most(&sh.found, sh.party, self);
+        }
     }
     __atomic_store_n(&sh.most, most, __ATOMIC_RELAXED);
     __atomic_store_n(&sh.wanted, wanted, __ATOMIC_RELAXED);
@@ -72,16 +93,6 @@ void shares_divide(const struct registry_view *v, unsigned self)
 uint64_t shares_asked(void)
 {
     return sh.asked;
-}
-
-uint64_t shares_of_others(void)
-{
-    return sh.others;
-}
-
-uint64_t shares_lack(void)
-{
-    return sh.lack;
 }
 
 uint64_t shares_most(void)

@@ -6,15 +6,15 @@
 #define HYBRID_PLACE_SHARES_H
 
 #include "place/registry.h"
+#include "place/rules/placement.h"
 
+/* What Algorithm 1 works on, from what was read of all: DRAM that is on its way to others is not
+ * free. Returns our place in it, one beyond the last when our slot is lost. */
+unsigned shares_machine(const struct registry_view *v, struct place_machine *ret);
 /* Divided anew from what was just read of all; `self`: our place in it. */
 void shares_divide(const struct registry_view *v, unsigned self);
 /* Bytes that others gain more from than we, so that we give them up. */
 uint64_t shares_asked(void);
-/* DRAM that is on its way to others: not free to us. */
-uint64_t shares_of_others(void);
-/* What is still to come to us. */
-uint64_t shares_lack(void);
 /* From any thread: the most that we should hold, as things are (UINT64_MAX: whatever is free), and
  * whether somebody would gain by DRAM, so that it is worth knowing what our own gains us. */
 uint64_t shares_most(void);

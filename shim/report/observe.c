@@ -7,6 +7,13 @@
 #include "place/rules/division.h"
 #include "settings/settings.h"
 
+#define LATELY 8.0 /* looks */
+
+static struct {
+    struct tally seen;
+    double dram, placed, pm;
+} lately; /* the control thread's */
+
 void observe(struct observed *ret)
 {
     policy_get(&ret->policy);
@@ -17,8 +24,20 @@ void observe(struct observed *ret)
     staging_get(&ret->tasks);
 }
 
+/* Predicted times of the last looks, each counting for less the older it is: a program's phases
+ * differ, and what DRAM is divided by shall not follow each of them. */
+static void smooth(const struct tally *a)
+{
+    if (a->dram_ns < lately.seen.dram_ns) /* in a forked child */
+        memset(&lately, 0, sizeof(lately));
+    lately.dram += (a->dram_ns - lately.seen.dram_ns) - lately.dram / LATELY;
+    lately.placed += (a->placed_ns - lately.seen.placed_ns) - lately.placed / LATELY;
+    lately.pm += (a->pm_ns - lately.seen.pm_ns) - lately.pm / LATELY;
+    lately.seen = *a;
+}
+
 /* What DRAM brings this program. */
-static void tell_gain(const struct observed *o, uint32_t slowdown, struct registry_told *told)
+static void tell_gain(const struct observed *o, struct registry_told *told)
 {
     const struct migrate_pass *last = &o->migrate.last;
     double run_ns;
@@ -28,9 +47,11 @@ static void tell_gain(const struct observed *o, uint32_t slowdown, struct regist
     told->run_ns = (uint64_t)run_ns;
     told->weight = (uint32_t)(hy_config.set.weight * 100 + 0.5);
     told->need_bytes = hy_config.have_profile ? hy_config.profile.footprint : 0;
-    if (last->cold_pages == 0)
+    smooth(&o->classify.tally);
+    if (last->cold_pages == 0 || lately.dram <= 0 || o->classify.found.weak)
         return;
-    division_curve(slowdown, last->cold, told->time_at);
+    division_curve(hy_milli(lately.pm / lately.dram), last->cold, told->time_at);
+    told->curve_now = hy_milli(lately.placed / lately.dram);
     told->curve_bytes = last->cold_pages * HY_PAGE;
     told->curve_dram = last->on[HY_DRAM] * HY_PAGE;
     told->move_ns = (uint32_t)last->exchange_ns;
@@ -54,7 +75,7 @@ void observe_tell(void)
         .marks = c->write_intensive && !c->weak ? REGISTRY_WRITES : 0,
         .tracked_bytes = (o.migrate.last.on[HY_DRAM] + o.migrate.last.on[HY_PM]) * HY_PAGE,
     };
-    tell_gain(&o, c->weak ? 0 : hy_milli(c->slowdown), &told);
+    tell_gain(&o, &told);
     pacing_tell(&o.pacing, &told);
     policy_tell(&told);
 }
