@@ -60,9 +60,9 @@ struct registry_told {
     uint64_t curve_bytes, curve_dram; /* its data, and what of it is on DRAM, by the pages */
     uint64_t need_bytes;              /* DRAM and PM together that a profile foresees */
     uint64_t run_ns;                  /* since it began */
+    uint64_t move_ns;                 /* what changing one page costs it */
     uint32_t curve_now;               /* its time as the data lie, in the unit of time_at */
     uint32_t weight;                  /* HYBRID_WEIGHT in hundredths */
-    uint32_t move_ns;                 /* what changing one page costs it */
     uint32_t cache_class, cache_ways; /* reuse class, ways of the LLC that it wishes for */
 };
 

@@ -35,7 +35,7 @@ static struct division_party party_of(const struct registry_entry *e, uint64_t n
                                .now = t->curve_now,
                                .weight = t->weight,
                                .run_ns = t->run_ns,
-                               .move_ns = t->move_ns};
+                               .move_ns = (uint32_t)t->move_ns};
 
     if (!e->is_self && now - e->heartbeat_ns > STALE_NS)
         return p;

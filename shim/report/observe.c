@@ -54,7 +54,7 @@ static void tell_gain(const struct observed *o, struct registry_told *told)
     told->curve_now = hy_milli(lately.placed / lately.dram);
     told->curve_bytes = last->cold_pages * HY_PAGE;
     told->curve_dram = last->on[HY_DRAM] * HY_PAGE;
-    told->move_ns = (uint32_t)last->exchange_ns;
+    told->move_ns = (uint64_t)last->exchange_ns;
 }
 
 void observe_tell(void)
