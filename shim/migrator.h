@@ -32,8 +32,9 @@ struct migrate_pass {
     /* What DRAM brings, once enough accesses were counted (sampler_cold); no pages: not known. */
     uint32_t cold[SAMPLER_PARTS];
     uint64_t cold_pages;
-    double exchange_ns; /* what it costs that two pages change places */
-    bool paused;        /* moves did not pay, or others undid them: none now */
+    uint64_t takes_pages; /* of PM, would come to free DRAM, as they are worth the move */
+    double exchange_ns;   /* what it costs that two pages change places */
+    bool paused;          /* moves did not pay, or others undid them: none now */
 };
 
 struct migrate_view {

@@ -6,7 +6,7 @@
 
 hotset (12 MiB, most accesses to 1 MiB) and gups (8 MiB, all of it alike) on the emulated machine
 (preset optane) with 8 MiB of DRAM, started together, in both orders. Rows: first touch; libhybrid where
-no program tells what DRAM brings it (each has a registry of its own); just preloaded; the same with
+no program tells what DRAM brings it (each has a registry of its own); HYBRID_WEIGHT=1; the same with
 HYBRID_WEIGHT=8 for hotset; all on DRAM. Whole programs, virtual time.
 --check: never above 1.01 of first touch, and the longest at least 10 % below libhybrid apart."""
 import json
@@ -44,8 +44,7 @@ def env(args, folder, i, name, row):
     e.update({"LD_PRELOAD": os.path.join(args.build, "shim/libhybrid.so"), "HYBRID_STRICT": "1",
               "HYBRID_PM": "emulated", "HYBRID_DRAM_SHARED": f"{DRAM_KIB}K", "HYBRID_START": "0",
               "HYBRID_REGISTRY": f"{folder}/{registry}", "HYBRID_INTERVAL": "1ms", "HYBRID_CLASS_PERIOD": "1ms"})
-    if row == "weight" and name == "hotset":
-        e["HYBRID_WEIGHT"] = "8"
+    e["HYBRID_WEIGHT"] = "8" if row == "weight" and name == "hotset" else "0" if row == "apart" else "1"
     return e
 
 

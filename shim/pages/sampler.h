@@ -129,6 +129,8 @@ uint64_t sampler_wanted(void);
  * was counted. */
 #define SAMPLER_PARTS 8u
 bool sampler_cold(uint32_t ret[SAMPLER_PARTS], uint64_t *ret_pages);
+/* Pages of PM of this rank and above: they may come to free DRAM (worth.h). */
+uint64_t sampler_ranked(unsigned from);
 
 /* A part of the footprint; of a sample of its pages: */
 struct sampler_bin {

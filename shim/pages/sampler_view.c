@@ -37,6 +37,16 @@ bool sampler_cold(uint32_t ret[SAMPLER_PARTS], uint64_t *ret_pages)
     return counted;
 }
 
+uint64_t sampler_ranked(unsigned from)
+{
+    uint64_t n = 0;
+    pthread_mutex_lock(&hy_sampler_lock);
+    for (unsigned s = from; hy_sampler && s < SCORES; s++)
+        n += hy_sampler->map.movable[HY_PM][s];
+    pthread_mutex_unlock(&hy_sampler_lock);
+    return n;
+}
+
 #define BIN_LOOKS 32u
 
 static void look_at_bin(unsigned at, uint32_t first, uint32_t pages, struct sampler_bin *bin)

@@ -58,6 +58,7 @@ struct registry_told {
     /* What DRAM would bring it (rules/division.h). */
     uint32_t time_at[REGISTRY_CURVE]; /* with so many eighths of its data there, hottest first */
     uint64_t curve_bytes, curve_dram; /* its data, and what of it is on DRAM, by the pages */
+    uint64_t curve_takes;             /* of the rest, so much would come there now */
     uint64_t need_bytes;              /* DRAM and PM together that a profile foresees */
     uint64_t run_ns;                  /* since it began */
     uint64_t move_ns;                 /* what changing one page costs it */

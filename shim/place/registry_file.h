@@ -56,7 +56,8 @@ struct reg_slot {
     uint64_t curve_bytes, curve_dram, need, run_ns;
     uint32_t time_at[REGISTRY_CURVE];
     uint32_t curve_now, weight, move_ns, cache_class, cache_ways, spare;
-    uint64_t reserved[23];
+    uint64_t curve_takes;
+    uint64_t reserved[22];
 };
 
 struct reg_file {

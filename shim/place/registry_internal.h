@@ -48,6 +48,7 @@
     X(time_at[7], time_at[7], MAX_RATIO)                                                           \
     X(curve_bytes, curve_bytes, REGISTRY_MAX_BYTES)                                                \
     X(curve_dram, curve_dram, REGISTRY_MAX_BYTES)                                                  \
+    X(curve_takes, curve_takes, REGISTRY_MAX_BYTES)                                                \
     X(need, need_bytes, REGISTRY_MAX_BYTES)                                                        \
     X(run_ns, run_ns, (uint64_t)INT64_MAX)                                                         \
     X(curve_now, curve_now, MAX_RATIO)                                                             \

@@ -32,6 +32,7 @@ static struct division_party party_of(const struct registry_entry *e, uint64_t n
                                .cls = t->cls,
                                .held = e->dram_bytes,
                                .bytes = t->curve_bytes,
+                               .takes = t->curve_takes,
                                .now = t->curve_now,
                                .weight = t->weight,
                                .run_ns = t->run_ns,
@@ -47,7 +48,7 @@ static struct division_party party_of(const struct registry_entry *e, uint64_t n
 
 static bool takes_part(void)
 {
-    return hy_config.set.policy == HY_POLICY_AUTO;
+    return hy_config.set.policy == HY_POLICY_AUTO && hy_config.set.weight > 0;
 }
 
 unsigned shares_machine(const struct registry_view *v, struct place_machine *ret)

@@ -48,12 +48,13 @@ static void tell_gain(const struct observed *o, struct registry_told *told)
     told->weight = (uint32_t)(hy_config.set.weight * 100 + 0.5);
     told->need_bytes = hy_config.have_profile ? hy_config.profile.footprint : 0;
     smooth(&o->classify.tally);
-    if (last->cold_pages == 0 || lately.dram <= 0 || o->classify.found.weak)
+    if (told->weight == 0 || last->cold_pages == 0 || lately.dram <= 0 || o->classify.found.weak)
         return;
     division_curve(hy_milli(lately.pm / lately.dram), last->cold, told->time_at);
     told->curve_now = hy_milli(lately.placed / lately.dram);
     told->curve_bytes = last->cold_pages * HY_PAGE;
     told->curve_dram = last->on[HY_DRAM] * HY_PAGE;
+    told->curve_takes = last->takes_pages * HY_PAGE;
     told->move_ns = (uint64_t)last->exchange_ns;
 }
 

@@ -67,7 +67,8 @@ static struct filling filling_of(const struct division_party *p, uint64_t budget
 
     f.bytes = HY_MIN(p->bytes, (uint64_t)1 << 48);
     f.counted = p->time[0] > WHOLE && f.bytes >= DIVISION_POINTS;
-    f.most = f.counted ? f.bytes : f.held;
+    /* DRAM that it would leave empty serves nobody. */
+    f.most = f.counted ? HY_MIN(f.bytes, f.held + HY_MIN(p->takes, f.bytes)) : f.held;
     /* A byte that comes gains for as long as the program runs on; one that never ran waits. */
     f.cost = horizon > 0 ? (double)p->move_ns / HY_PAGE * now / horizon : (double)MOST_TIME;
     if (f.counted)

@@ -25,6 +25,7 @@ struct division_party {
     enum hy_class cls;
     uint64_t held;  /* bytes on DRAM */
     uint64_t bytes; /* of all its data */
+    uint64_t takes; /* of what is not on DRAM: it would bring so much there at once */
     /* time[k]: with k eighths of `bytes` on DRAM, in thousandths of the time with all; time[0] of
      * 0: nothing was counted. */
     uint32_t time[DIVISION_POINTS];

@@ -27,6 +27,7 @@ static struct division_party hot_part(uint32_t id, uint64_t bytes, unsigned hot,
                                .cls = HY_CLASS_BANDWIDTH,
                                .held = held,
                                .bytes = bytes,
+                               .takes = bytes,
                                .now = slowdown,
                                .run_ns = RUN_NS,
                                .move_ns = 4000};
@@ -50,6 +51,7 @@ static struct division_party nonsense(uint32_t id)
                                .cls = (enum hy_class)any(HY_CLASS_MAX),
                                .held = any(3) ? any(64) * MB : UINT64_MAX >> any(40),
                                .bytes = any(3) ? any(90) * MB + any(4096) : UINT64_MAX >> any(64),
+                               .takes = any(2) ? any(64) * MB : UINT64_MAX >> any(64),
                                .now = any(2) ? any(20000) : UINT32_MAX,
                                .weight = any(2) ? any(1000) : UINT32_MAX,
                                .run_ns = any(2) ? RUN_NS : UINT64_MAX >> any(64),
@@ -172,6 +174,20 @@ static void what_is_held_does_not_swing(void **state)
     assert_int_equal(d.lacking, 0);
 }
 
+static void nobody_is_given_what_it_would_leave_empty(void **state)
+{
+    struct division_party p[] = {hot_part(0, 64 * MB, 1, 4000, 60 * MB),
+                                 hot_part(1, 64 * MB, 6, 9000, 4 * MB)};
+
+    (void)state;
+    p[1].takes = 0;
+    division_make(BUDGET, p, 2, &d);
+    assert_int_equal(d.ask[0], 0);
+    p[1].takes = 5 * MB;
+    division_make(BUDGET, p, 2, &d);
+    assert_true(d.ask[0] == 5 * MB && d.lack[1] == 5 * MB);
+}
+
 static void moves_are_paid_for(void **state)
 {
     struct division_party p[] = {hot_part(0, 60 * MB, 7, 1500, 60 * MB),
@@ -278,6 +294,7 @@ int main(void)
         cmocka_unit_test(who_counts_nothing_keeps_what_it_holds),
         cmocka_unit_test(dram_goes_where_it_brings_most),
         cmocka_unit_test(what_is_held_does_not_swing),
+        cmocka_unit_test(nobody_is_given_what_it_would_leave_empty),
         cmocka_unit_test(moves_are_paid_for),
         cmocka_unit_test(classes_come_before_slopes),
         cmocka_unit_test(everybody_keeps_a_floor),

@@ -76,6 +76,7 @@ static void test_all_that_is_published_is_read(void **state)
                                        .time_at = {9000, 7000, 5000, 4000, 3000, 2000, 1500, 1100},
                                        .curve_bytes = 71 * MB,
                                        .curve_dram = 73 * MB,
+                                       .curve_takes = 77 * MB,
                                        .need_bytes = 79 * MB,
                                        .run_ns = 83 * MB,
                                        .curve_now = 3300,
