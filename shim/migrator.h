@@ -29,7 +29,12 @@ struct migrate_pass {
     uint64_t refused_pages;        /* that did not want to */
     uint64_t regretted_pages;      /* moved not long ago, would have to go back */
     uint64_t wanted_pages;         /* of PM, would be on DRAM if there were room */
-    bool paused;                   /* moves did not pay, or others undid them: none now */
+    /* What DRAM brings, once enough accesses were counted (sampler_cold); no pages: not known. */
+    uint32_t cold[SAMPLER_PARTS];
+    uint64_t cold_pages;
+    uint64_t takes_pages; /* of PM, would come to free DRAM, as they are worth the move */
+    double exchange_ns;   /* what it costs that two pages change places */
+    bool paused;          /* moves did not pay, or others undid them: none now */
 };
 
 struct migrate_view {

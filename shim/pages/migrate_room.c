@@ -5,6 +5,7 @@
 #include "core/state.h"
 #include "place/floor.h"
 #include "place/policy.h"
+#include "place/shares.h"
 
 #define PLENTY 16u /* while so much of DRAM is free, all comes to it */
 
@@ -12,12 +13,13 @@ uint64_t room_pages(const struct migrate_room *r, const uint64_t on[HY_TIERS],
                     const struct migrate_pass *pass)
 {
     uint64_t vacated = pass->down_pages - HY_MIN(pass->up_pages, pass->down_pages);
+    uint64_t most = shares_most() / HY_PAGE; /* what others gain more from is theirs */
     struct policy_view v;
     policy_get(&v);
     if (floor_on()) /* what is charged may lie on PM, or not be touched yet */
-        return on[HY_DRAM] + HY_MAX(r->spare / HY_PAGE, vacated);
+        return HY_MIN(on[HY_DRAM] + HY_MAX(r->spare / HY_PAGE, vacated), most);
     int64_t room = (int64_t)(policy_dram_share() / HY_PAGE) - (int64_t)(v.used[HY_DRAM] / HY_PAGE);
-    return (uint64_t)HY_MAX((int64_t)on[HY_DRAM] + room, (int64_t)0);
+    return HY_MIN((uint64_t)HY_MAX((int64_t)on[HY_DRAM] + room, (int64_t)0), most);
 }
 
 /* Who is CPU-bound would be asked for it again. */
@@ -52,5 +54,5 @@ bool room_for_all(void)
     policy_get(&v);
     if (floor_on() && floor_dram_free() < hy_machine.dram_bytes / PLENTY)
         return false; /* some of what was touched may have come to PM */
-    return v.used[HY_PM] == 0 && v.asked == 0 && sampler_extra_dram() == 0;
+    return !shares_wanted() && v.used[HY_PM] == 0 && v.asked == 0 && sampler_extra_dram() == 0;
 }

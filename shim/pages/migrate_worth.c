@@ -9,6 +9,8 @@
 /* An exchange shall pay in this part of the time that the program has run: it may end at any
  * moment, and is as likely to run for as long again as not. */
 #define PAYS_IN 0.5
+/* Of one phase; fewer passes take luck for heat. */
+#define EVIDENCE 8u
 
 bool worth_begin(struct migrate_worth *v)
 {
@@ -40,6 +42,16 @@ static double move_ns(enum hy_tier to)
 static double cost_ns(void)
 {
     return move_ns(HY_DRAM) + move_ns(HY_PM);
+}
+
+double worth_exchange_ns(void)
+{
+    return cost_ns();
+}
+
+bool worth_is_evidence(const struct migrate_worth *v)
+{
+    return v->counted && v->passes >= EVIDENCE;
 }
 
 /* A unit of what was told of, in a pass. */

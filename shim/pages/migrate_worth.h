@@ -23,6 +23,10 @@ struct migrate_worth {
 /* Before a look. False: accesses are not counted, or nothing is known of the program yet. */
 bool worth_begin(struct migrate_worth *v);
 /* After it: what earlier moves brought. Where they have lost time, the purse of regret pays. */
+/* What it costs the program that two pages change places. */
+double worth_exchange_ns(void);
+/* Have so many passes been counted that others may go by them? */
+bool worth_is_evidence(const struct migrate_worth *v);
 void worth_end(struct migrate_worth *v);
 /* Exchanges that may be made now, by what was earned and what the purse has left, and between
  * which pages (v->below). */

@@ -126,6 +126,14 @@ void sampler_totals(uint64_t ret_pages[HY_TIERS][BANDS], uint64_t ret_on[HY_TIER
 /* Pages of PM that would be on DRAM if there were room. */
 uint64_t sampler_wanted(void);
 
+/* Where accesses are counted by page: ret[k] is the share of them, by their price, that does not go
+ * to the hottest k eighths of the pages, in thousandths. *ret_pages: pages in all. false: nothing
+ * was counted. */
+#define SAMPLER_PARTS 8u
+bool sampler_cold(uint32_t ret[SAMPLER_PARTS], uint64_t *ret_pages);
+/* Pages of PM of this rank and above: they may come to free DRAM (worth.h). */
+uint64_t sampler_ranked(unsigned from);
+
 /* A part of the footprint; of a sample of its pages: */
 struct sampler_bin {
     uintptr_t base;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
+#include "pages/rules/demand.h"
 #include "pages/sampler_internal.h"
 
 void sampler_totals(uint64_t ret_pages[HY_TIERS][BANDS], uint64_t ret_on[HY_TIERS])
@@ -22,6 +23,26 @@ uint64_t sampler_wanted(void)
     pthread_mutex_lock(&hy_sampler_lock);
     for (unsigned band = BAND_HOT_RD; hy_sampler && band < BANDS; band++)
         n += hy_sampler->map.band[HY_PM][band];
+    pthread_mutex_unlock(&hy_sampler_lock);
+    return n;
+}
+
+bool sampler_cold(uint32_t ret[SAMPLER_PARTS], uint64_t *ret_pages)
+{
+    bool counted;
+    pthread_mutex_lock(&hy_sampler_lock);
+    counted = hy_sampler && sampler_counts() && demand_cold(&hy_sampler->map, SAMPLER_PARTS, ret);
+    *ret_pages = counted ? hy_sampler->map.on[HY_DRAM] + hy_sampler->map.on[HY_PM] : 0;
+    pthread_mutex_unlock(&hy_sampler_lock);
+    return counted;
+}
+
+uint64_t sampler_ranked(unsigned from)
+{
+    uint64_t n = 0;
+    pthread_mutex_lock(&hy_sampler_lock);
+    for (unsigned s = from; hy_sampler && s < SCORES; s++)
+        n += hy_sampler->map.movable[HY_PM][s];
     pthread_mutex_unlock(&hy_sampler_lock);
     return n;
 }

@@ -141,8 +141,11 @@ static void judge(const struct registry_view *v, const struct place_machine *m, 
     for (unsigned i = 0; i < v->n; i++) {
         const struct registry_told *t = &v->entry[i].told;
         uint64_t told_ns = v->entry[i].heartbeat_ns;
-        helper |= v->entry[i].pid == os_parent_pid() && (t->marks & REGISTRY_ASKED);
-        party[i] = (struct admission_party){.pid = v->entry[i].pid,
+        helper |=
+            v->entry[i].here && v->entry[i].pid == os_parent_pid() && (t->marks & REGISTRY_ASKED);
+        /* A number of another PID namespace may be ours, too: the slot's is nobody else's. */
+        int32_t pid = v->entry[i].here ? v->entry[i].pid : -1 - (int32_t)v->entry[i].slot;
+        party[i] = (struct admission_party){.pid = pid,
                                             .cls = t->cls,
                                             .writes = t->marks & REGISTRY_WRITES,
                                             .on_pm = t->marks & REGISTRY_ON_PM,

@@ -14,6 +14,7 @@
 #include "place/admission.h"
 #include "place/policy.h"
 #include "place/registry.h"
+#include "place/shares.h"
 #include "settings/rules/options.h"
 #include "settings/settings.h"
 #include "sys/lock.h"
@@ -114,18 +115,7 @@ static unsigned read_machine_locked(uint64_t max_age_ns)
     registry_read(hy_pol.reg, &hy_pol.view);
     hy_pol.machine_ns = os_now_ns();
     hy_pol.read_cost_ns = hy_pol.machine_ns - now;
-    hy_pol.machine.dram_budget = hy_pol.view.dram_budget;
-    hy_pol.machine.n_apps = HY_MIN(hy_pol.view.n, PLACE_MAX_APPS);
-    hy_pol.self = hy_pol.machine.n_apps;
-    for (unsigned i = 0; i < hy_pol.machine.n_apps; i++) {
-        const struct registry_entry *e = &hy_pol.view.entry[i];
-        hy_pol.machine.app[i] = (struct place_app){.cls = e->told.cls,
-                                                   .dram_bytes = e->dram_bytes,
-                                                   .pm_bytes = e->told.pm_bytes,
-                                                   .wish_bytes = e->told.wish_bytes};
-        if (e->is_self)
-            hy_pol.self = i;
-    }
+    hy_pol.self = shares_machine(&hy_pol.view, &hy_pol.machine);
     return hy_pol.self;
 }
 
@@ -170,11 +160,13 @@ static void wish_locked(void)
     publish_locked();
 }
 
-/* Pages that would come up are wished for, however long they have been waiting. */
+/* Pages that would come up are wished for, however long they have been waiting, and what a profile
+ * foresees: Algorithm 1's S is the program's need then. */
 static void want_locked(unsigned self)
 {
+    uint64_t placed = policy_used(), coming = hy_pol.told.need_bytes;
     uint64_t wanted =
-        HY_MIN(get(&hy_pol.wanted),
+        HY_MIN(HY_MAX(get(&hy_pol.wanted), coming - HY_MIN(placed, coming)),
                hy_pol.limit[HY_DRAM] - HY_MIN(get(&hy_pol.used[HY_DRAM]), hy_pol.limit[HY_DRAM]));
     if (hy_pol.policy != HY_POLICY_AUTO || wanted <= get(&hy_pol.wish) ||
         self >= hy_pol.machine.n_apps)
@@ -388,7 +380,8 @@ void share_tick(void)
         hy_pol.told.threads = runtime_program_threads();
         if (!registry_joined(hy_pol.reg)) /* our slot was lost: take a new one */
             hy_pol.reg_state = REG_NOT_YET;
-        put(&hy_pol.asked, placement_asked_of(&hy_pol.machine, self));
+        shares_divide(&hy_pol.view, self);
+        put(&hy_pol.asked, HY_MAX(placement_asked_of(&hy_pol.machine, self), shares_asked()));
         if (os_now_ns() - hy_pol.wish_ns > WISH_HOLD_NS)
             put(&hy_pol.wish, 0);
         wish_locked();
@@ -513,6 +506,7 @@ void policy_child(void)
     put(&hy_pol.wish, 0);
     put(&hy_pol.wanted, 0);
     put(&hy_pol.asked, 0);
+    shares_child();
     __atomic_store_n(&hy_pol.stale, false, __ATOMIC_RELAXED);
     hy_pol.told = (struct registry_told){.threads = 1};
     ours = false;

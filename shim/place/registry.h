@@ -15,10 +15,12 @@
 #include "base/types.h"
 
 #define REGISTRY_SLOTS   256
-#define REGISTRY_VERSION 4u
-#define REGISTRY_BYTES   ((size_t)4096 + (size_t)256 * REGISTRY_SLOTS) /* of the file */
+#define REGISTRY_VERSION 5u
+#define REGISTRY_BYTES   ((size_t)4096 + (size_t)512 * REGISTRY_SLOTS) /* of the file */
 /* CPUs beyond are not told of. */
 #define REGISTRY_CPU_WORDS 6
+/* Points of the curve of what DRAM brings. */
+#define REGISTRY_CURVE 8
 /* Nobody has more; a larger budget is taken as this. */
 #define REGISTRY_MAX_BYTES (((uint64_t)1 << 48) - 1)
 
@@ -53,11 +55,23 @@ struct registry_told {
     uint32_t own_best;     /* of so many that it would run with otherwise */
     uint32_t paced_for;    /* pid of the one that it held up most, */
     uint64_t paced_since;  /* CLOCK_MONOTONIC ns */
+    /* What DRAM would bring it (rules/division.h). */
+    uint32_t time_at[REGISTRY_CURVE]; /* with so many eighths of its data there, hottest first */
+    uint64_t curve_bytes, curve_dram; /* its data, and what of it is on DRAM, by the pages */
+    uint64_t curve_takes;             /* of the rest, so much would come there now */
+    uint64_t need_bytes;              /* DRAM and PM together that a profile foresees */
+    uint64_t run_ns;                  /* since it began */
+    uint64_t move_ns;                 /* what changing one page costs it */
+    uint32_t curve_now;               /* its time as the data lie, in the unit of time_at */
+    uint32_t weight;                  /* HYBRID_WEIGHT in hundredths */
+    uint32_t cache_class, cache_ways; /* reuse class, ways of the LLC that it wishes for */
 };
 
 /* What is told of a participant (a copy, checked). */
 struct registry_entry {
+    uint32_t slot; /* nobody else's; the pid may be another one's in another PID namespace */
     int32_t pid;
+    bool here; /* the pid is of our PID namespace */
     bool is_self;
     uint64_t dram_bytes;
     uint64_t heartbeat_ns; /* CLOCK_MONOTONIC of the last update */

@@ -9,7 +9,7 @@
 
 _Static_assert(sizeof(struct reg_header) == HY_PAGE, "layout is part of REGISTRY_VERSION");
 _Static_assert(offsetof(struct reg_header, budget) == 64, "layout is part of REGISTRY_VERSION");
-_Static_assert(sizeof(struct reg_slot) == 256, "layout is part of REGISTRY_VERSION");
+_Static_assert(sizeof(struct reg_slot) == 512, "layout is part of REGISTRY_VERSION");
 _Static_assert(offsetof(struct reg_slot, name) == 104, "layout is part of REGISTRY_VERSION");
 _Static_assert(sizeof(struct reg_file) == REGISTRY_BYTES, "the contract tells the size");
 _Static_assert(HY_PAGE % sizeof(struct reg_slot) == 0, "no slot crosses a page: one write");

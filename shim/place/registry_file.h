@@ -51,9 +51,13 @@ struct reg_slot {
     uint32_t ebw_dram, ebw_pm, pm_written, writers, writers_free, held, hindered, paced, own_best,
         paced_for;
     uint64_t paced_since;
-    uint64_t reserved[2];
     uint64_t arrived; /* waits for admission since then (CLOCK_MONOTONIC); 0: it runs */
     uint64_t marks;   /* REGISTRY_WRITES ... */
+    uint64_t curve_bytes, curve_dram, need, run_ns;
+    uint32_t time_at[REGISTRY_CURVE];
+    uint32_t curve_now, weight, move_ns, cache_class, cache_ways, spare;
+    uint64_t curve_takes;
+    uint64_t reserved[22];
 };
 
 struct reg_file {

@@ -37,7 +37,25 @@
     X(paced, paced, MAX_THREADS)                                                                   \
     X(own_best, own_best, MAX_THREADS)                                                             \
     X(paced_for, paced_for, MAX_THREADS)                                                           \
-    X(paced_since, paced_since, (uint64_t)INT64_MAX)
+    X(paced_since, paced_since, (uint64_t)INT64_MAX)                                               \
+    X(time_at[0], time_at[0], MAX_RATIO)                                                           \
+    X(time_at[1], time_at[1], MAX_RATIO)                                                           \
+    X(time_at[2], time_at[2], MAX_RATIO)                                                           \
+    X(time_at[3], time_at[3], MAX_RATIO)                                                           \
+    X(time_at[4], time_at[4], MAX_RATIO)                                                           \
+    X(time_at[5], time_at[5], MAX_RATIO)                                                           \
+    X(time_at[6], time_at[6], MAX_RATIO)                                                           \
+    X(time_at[7], time_at[7], MAX_RATIO)                                                           \
+    X(curve_bytes, curve_bytes, REGISTRY_MAX_BYTES)                                                \
+    X(curve_dram, curve_dram, REGISTRY_MAX_BYTES)                                                  \
+    X(curve_takes, curve_takes, REGISTRY_MAX_BYTES)                                                \
+    X(need, need_bytes, REGISTRY_MAX_BYTES)                                                        \
+    X(run_ns, run_ns, (uint64_t)INT64_MAX)                                                         \
+    X(curve_now, curve_now, MAX_RATIO)                                                             \
+    X(weight, weight, 10000u)                                                                      \
+    X(move_ns, move_ns, MAX_RATIO)                                                                 \
+    X(cache_class, cache_class, 255u)                                                              \
+    X(cache_ways, cache_ways, 64u)
 
 enum { SLOT_NONE = -1 };
 

@@ -67,7 +67,9 @@ static bool read_slot(struct registry *r, int i, uint64_t budget, uint64_t now,
     if (reg_state(s.word) == REG_FREE || (!is_self && !registry_held_by_living(r, i, &freed)) ||
         reg_state(s.word) != REG_LIVE)
         return false;
+    e->slot = (uint32_t)i;
     e->pid = reg_pid(s.word);
+    e->here = s.pidns == 0 || s.pidns == r->io.pidns;
     e->is_self = is_self;
     e->dram_bytes = registry_believed_dram(&s, budget);
     believed_told(&s, &e->told);
@@ -95,17 +97,25 @@ void registry_read(struct registry *r, struct registry_view *ret)
 
 void registry_cpus_of_others(const struct registry_view *v, struct cpus_of_others *ret)
 {
+    uint32_t own = REGISTRY_SLOTS;
+
     memset(ret, 0, sizeof(*ret));
+    for (unsigned i = 0; i < v->n; i++)
+        if (v->entry[i].is_self)
+            own = v->entry[i].slot;
     for (unsigned i = 0; i < v->n; i++) {
         const struct registry_entry *e = &v->entry[i];
         uint64_t any = 0;
-        if (e->is_self || e->pid == os_pid())
+        bool is_elder = e->pid < os_pid() || (e->pid == os_pid() && e->slot < own);
+        /* Of our number elsewhere is somebody else; here it is what we were before exec. */
+        if (e->is_self || (e->here && e->pid == os_pid()))
             continue;
         for (int k = 0; k < REGISTRY_CPU_WORDS; k++) {
             any |= e->cpus[k];
             ret->all.word[k] |= e->cpus[k];
-            /* Of two that chose the same, the younger number gives way: never both. */
-            ret->elders.word[k] |= e->pid < os_pid() ? e->cpus[k] : 0;
+            /* Of two that chose the same, the younger number gives way, of two with the same number
+             * the higher slot: never both. */
+            ret->elders.word[k] |= is_elder ? e->cpus[k] : 0;
         }
         ret->confined += any != 0;
     }

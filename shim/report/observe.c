@@ -3,6 +3,17 @@
 
 #include <string.h>
 
+#include "core/purse.h"
+#include "place/rules/division.h"
+#include "settings/settings.h"
+
+#define LATELY 8.0 /* looks */
+
+static struct {
+    struct tally seen;
+    double dram, placed, pm;
+} lately; /* the control thread's */
+
 void observe(struct observed *ret)
 {
     policy_get(&ret->policy);
@@ -15,6 +26,40 @@ void observe(struct observed *ret)
     llc_get(&ret->cache);
     ret->cache.in_force = ret->cache.now ? ret->cache.few : ret->cache.of;
     staging_get(&ret->tasks);
+}
+
+/* Predicted times of the last looks, each counting for less the older it is: a program's phases
+ * differ, and what DRAM is divided by shall not follow each of them. */
+static void smooth(const struct tally *a)
+{
+    if (a->dram_ns < lately.seen.dram_ns) /* in a forked child */
+        memset(&lately, 0, sizeof(lately));
+    lately.dram += (a->dram_ns - lately.seen.dram_ns) - lately.dram / LATELY;
+    lately.placed += (a->placed_ns - lately.seen.placed_ns) - lately.placed / LATELY;
+    lately.pm += (a->pm_ns - lately.seen.pm_ns) - lately.pm / LATELY;
+    lately.seen = *a;
+}
+
+/* What DRAM brings this program. */
+static void tell_gain(const struct observed *o, struct registry_told *told)
+{
+    const struct migrate_pass *last = &o->migrate.last;
+    double run_ns;
+
+    purse_open(&run_ns);
+    purse_close();
+    told->run_ns = (uint64_t)run_ns;
+    told->weight = (uint32_t)(hy_config.set.weight * 100 + 0.5);
+    told->need_bytes = hy_config.have_profile ? hy_config.profile.footprint : 0;
+    smooth(&o->classify.tally);
+    if (told->weight == 0 || last->cold_pages == 0 || lately.dram <= 0 || o->classify.found.weak)
+        return;
+    division_curve(hy_milli(lately.pm / lately.dram), last->cold, told->time_at);
+    told->curve_now = hy_milli(lately.placed / lately.dram);
+    told->curve_bytes = last->cold_pages * HY_PAGE;
+    told->curve_dram = last->on[HY_DRAM] * HY_PAGE;
+    told->curve_takes = last->takes_pages * HY_PAGE;
+    told->move_ns = (uint64_t)last->exchange_ns;
 }
 
 void observe_tell(void)
@@ -35,6 +80,7 @@ void observe_tell(void)
         .marks = c->write_intensive && !c->weak ? REGISTRY_WRITES : 0,
         .tracked_bytes = (o.migrate.last.on[HY_DRAM] + o.migrate.last.on[HY_PM]) * HY_PAGE,
     };
+    tell_gain(&o, &told);
     pacing_tell(&o.pacing, &told);
     policy_tell(&told);
 }

@@ -94,6 +94,13 @@ static void check_view(struct registry *r)
         CHECK(t->held <= 1000000 && t->hindered <= 1000000);
         CHECK(t->paced <= 1u << 22 && t->own_best <= 1u << 22 && t->paced_for <= 1u << 22 &&
               t->paced_since <= INT64_MAX);
+        for (int k = 0; k < REGISTRY_CURVE; k++)
+            CHECK(t->time_at[k] <= 1000000);
+        CHECK(t->curve_bytes <= REGISTRY_MAX_BYTES && t->curve_dram <= REGISTRY_MAX_BYTES);
+        CHECK(t->curve_takes <= REGISTRY_MAX_BYTES);
+        CHECK(t->need_bytes <= REGISTRY_MAX_BYTES && t->run_ns <= INT64_MAX);
+        CHECK(t->curve_now <= 1000000 && t->weight <= 10000 && t->move_ns <= 1000000);
+        CHECK(t->cache_class <= 255 && t->cache_ways <= 64);
         CHECK(e->heartbeat_ns <= os_now_ns());
         CHECK(memchr(e->name, '\0', sizeof(e->name)) != NULL);
         for (const char *c = e->name; *c != '\0'; c++)

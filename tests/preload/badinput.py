@@ -343,7 +343,7 @@ def group_registry(ctx, grow):
 def joined_in(path):
     """Slots of living participants (registry_file.h)."""
     data = contents(path) if os.path.exists(path) else b''
-    return sum(word & 3 == 2 for word, in struct.iter_unpack('<Q248x', data[4096:]))
+    return sum(word & 3 == 2 for word, in struct.iter_unpack('<Q504x', data[4096:]))
 
 
 def full_registry(ctx):

@@ -135,6 +135,14 @@ void ctl_registry_json_entry(struct ctl_json *j, const struct registry_entry *e)
     ctl_json_number(j, "waits_ms", (uint64_t)(ctl_registry_waits(e) * 1000));
     ctl_json_number(j, "threads", t->threads);
     ctl_json_number(j, "thread_cap", t->cap);
+    ctl_json_number(j, "weight_centi", t->weight);
+    ctl_json_number(j, "curve_bytes", t->curve_bytes);
+    ctl_json_number(j, "curve_dram_bytes", t->curve_dram);
+    ctl_json_number(j, "curve_now_milli", t->curve_now);
+    ctl_json_open(j, "curve_milli", '[');
+    for (unsigned k = 0; k < REGISTRY_CURVE && t->time_at[0] > 0; k++)
+        ctl_json_number(j, NULL, t->time_at[k]);
+    ctl_json_close(j, ']');
     ctl_json_number(j, "ebw_dram_milli", t->ebw_dram);
     ctl_json_number(j, "ebw_pm_milli", t->ebw_pm);
     ctl_json_number(j, "pm_written_milli", t->pm_written);

@@ -64,6 +64,11 @@ static void print_traffic(void)
         if (t->hindered >= 1010)
             printf("%8d  is slower by %.0f %% by the others' writes to PM, as predicted\n", e->pid,
                    (t->hindered - 1000) / 10.0);
+        if (t->time_at[0] > 0)
+            printf("%8d  is predicted to take %.1f times as long without DRAM as with all its data "
+                   "there, %.1f times with half, %.1f times as they lie; weight %.2f\n",
+                   e->pid, t->time_at[0] / 1000.0, t->time_at[REGISTRY_CURVE / 2] / 1000.0,
+                   t->curve_now / 1000.0, t->weight / 100.0);
         if (ctl_registry_pacing_text(&view, e, text, sizeof(text)))
             printf("%8s  %s\n", "", text);
     }

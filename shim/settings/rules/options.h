@@ -73,6 +73,7 @@ struct hy_settings {
     uint64_t mmap_min;         /* smallest program mmap that is steered */
     enum hy_tristate sites;    /* call-site accounting */
     enum hy_tristate pace;     /* never HY_ON */
+    double weight;             /* when DRAM is divided */
     uint64_t site_min;         /* every allocation of at least this is unwound */
     uint64_t site_sample;      /* mean bytes between unwound smaller ones */
     double seccomp;            /* filters that do not kill: a whole number */

@@ -72,7 +72,18 @@ static void test_all_that_is_published_is_read(void **state)
                                        .paced = 4,
                                        .own_best = 8,
                                        .paced_for = 61,
-                                       .paced_since = 67};
+                                       .paced_since = 67,
+                                       .time_at = {9000, 7000, 5000, 4000, 3000, 2000, 1500, 1100},
+                                       .curve_bytes = 71 * MB,
+                                       .curve_dram = 73 * MB,
+                                       .curve_takes = 77 * MB,
+                                       .need_bytes = 79 * MB,
+                                       .run_ns = 83 * MB,
+                                       .curve_now = 3300,
+                                       .weight = 250,
+                                       .move_ns = 3700,
+                                       .cache_class = 2,
+                                       .cache_ways = 4};
     registry_publish(r, &told);
     registry_read(r, &view);
     assert_int_equal(view.n, 2);
@@ -94,6 +105,29 @@ static void test_all_that_is_published_is_read(void **state)
     assert_int_equal(he->dram_bytes, 7 * MB);
     other_end(&o);
     registry_close(r);
+}
+
+/* In another container somebody may have our number. */
+static void test_cpus_of_our_number_elsewhere(void **state)
+{
+    struct cpus_of_others found;
+
+    (void)state;
+    memset(&view, 0, sizeof(view));
+    view.n = 2;
+    view.entry[0] = (struct registry_entry){.slot = 3, .pid = getpid(), .cpus = {6}};
+    view.entry[1] =
+        (struct registry_entry){.slot = 4, .pid = getpid(), .here = true, .is_self = true};
+    registry_cpus_of_others(&view, &found);
+    assert_int_equal(found.confined, 1);
+    assert_int_equal(found.all.word[0], 6);
+    assert_int_equal(found.elders.word[0], 6); /* one of the two gives way, never both */
+    view.entry[0].slot = 5;
+    registry_cpus_of_others(&view, &found);
+    assert_int_equal(found.elders.word[0], 0);
+    view.entry[0].here = true; /* what we were before exec */
+    registry_cpus_of_others(&view, &found);
+    assert_int_equal(found.confined, 0);
 }
 
 static void test_claims_stay_within_the_budget(void **state)
@@ -495,6 +529,7 @@ int main(int argc, char **argv)
         REG_TEST(test_new_file_is_private_and_empty),
         REG_TEST(test_default_path_is_per_user),
         REG_TEST(test_all_that_is_published_is_read),
+        REG_TEST(test_cpus_of_our_number_elsewhere),
         REG_TEST(test_claims_stay_within_the_budget),
         REG_TEST(test_without_joining_nothing_is_claimed),
         REG_TEST(test_processes_share_one_budget),

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "place/shares.h"
+
+#include <string.h>
+
+#include "place/rules/division.h"
+#include "place/rules/pacing.h"
+#include "settings/settings.h"
+#include "sys/os.h"
+
+/* Who has not told anything for so long is stopped: nothing is kept for it. */
+#define STALE_NS 10000000000ull
+/* So much slower than with all on DRAM (thousandths), a program gains by more of it. */
+#define GAINS 1050u
+
+static struct {
+    struct division_party party[DIVISION_MAX];
+    struct division found;
+    struct pacing_turn turn; /* a moment is not followed, as in pacing */
+    uint64_t asked, others;
+    uint64_t most; /* atomic, as is the next */
+    bool wanted;
+} sh = {.most = UINT64_MAX};
+
+_Static_assert(DIVISION_POINTS == REGISTRY_CURVE, "what is told is what is divided by");
+_Static_assert(DIVISION_MAX >= REGISTRY_SLOTS, "there is a party for each slot");
+
+static struct division_party party_of(const struct registry_entry *e, uint64_t now)
+{
+    const struct registry_told *t = &e->told;
+    struct division_party p = {.id = e->slot,
+                               .cls = t->cls,
+                               .held = e->dram_bytes,
+                               .bytes = t->curve_bytes,
+                               .takes = t->curve_takes,
+                               .now = t->curve_now,
+                               .weight = t->weight,
+                               .run_ns = t->run_ns,
+                               .move_ns = (uint32_t)t->move_ns};
+
+    if (!e->is_self && now - e->heartbeat_ns > STALE_NS)
+        return p;
+    memcpy(p.time, t->time_at, sizeof(p.time));
+    if (p.time[0] > 0) /* by its pages: what was charged need not have been touched */
+        p.held = t->curve_dram;
+    return p;
+}
+
+static bool takes_part(void)
+{
+    return hy_config.set.policy == HY_POLICY_AUTO && hy_config.set.weight > 0;
+}
+
+unsigned shares_machine(const struct registry_view *v, struct place_machine *ret)
+{
+    unsigned self = ret->n_apps = HY_MIN(v->n, (unsigned)PLACE_MAX_APPS);
+
+    ret->dram_budget = v->dram_budget - HY_MIN(sh.others, v->dram_budget);
+    for (unsigned i = 0; i < ret->n_apps; i++) {
+        const struct registry_entry *e = &v->entry[i];
+        ret->app[i] = (struct place_app){.cls = e->told.cls,
+                                         .dram_bytes = e->dram_bytes,
+                                         .pm_bytes = e->told.pm_bytes,
+                                         .wish_bytes = e->told.wish_bytes};
+        if (e->is_self)
+            self = i;
+    }
+    return self;
+}
+
+void shares_divide(const struct registry_view *v, unsigned self)
+{
+    uint64_t now = os_now_ns(), most = UINT64_MAX;
+    bool wanted = false;
+
+    sh.asked = sh.others = 0;
+    if (takes_part() && v->n > 1 && self < v->n) {
+        for (unsigned i = 0; i < v->n; i++) {
+            sh.party[i] = party_of(&v->entry[i], now);
+            wanted |= i != self && sh.party[i].time[0] > 0 && sh.party[i].now > GAINS;
+        }
+        division_make(v->dram_budget, sh.party, v->n, &sh.found);
+        (void)pacing_settle(&sh.turn, sh.found.lacking > 0);
+        if (sh.turn.paced) {
+            sh.asked = sh.found.ask[self];
+            sh.others = sh.found.lacking - sh.found.lack[self];
+            most = division_most(&sh.found, sh.party, self);
+        }
+    }
+    __atomic_store_n(&sh.most, most, __ATOMIC_RELAXED);
+    __atomic_store_n(&sh.wanted, wanted, __ATOMIC_RELAXED);
+}
+
+uint64_t shares_asked(void)
+{
+    return sh.asked;
+}
+
+uint64_t shares_most(void)
+{
+    return __atomic_load_n(&sh.most, __ATOMIC_RELAXED);
+}
+
+bool shares_wanted(void)
+{
+    return __atomic_load_n(&sh.wanted, __ATOMIC_RELAXED);
+}
+
+void shares_child(void)
+{
+    memset(&sh, 0, sizeof(sh));
+    sh.most = UINT64_MAX;
+}
