@@ -43,7 +43,8 @@ unsigned objects_at(struct objects *o, uintptr_t address, uint64_t told)
     return i;
 }
 
-void objects_measure(struct objects *o, unsigned i)
+/* `dram` is not known afterwards if the extent has changed. */
+static void measure(struct objects *o, unsigned i)
 {
     struct object *x = &o->object[i];
     uintptr_t block, end, base = hy_align_up(x->address, HY_PAGE);
@@ -66,4 +67,35 @@ void objects_measure(struct objects *o, unsigned i)
         x->asked_ns = 0;
     }
     x->measured = true;
+}
+
+static void ask(struct object *x, uint64_t now_ns, objects_where_fn *where)
+{
+    int8_t tier[OBJECTS_ASK];
+    uint32_t dram = 0, there = 0;
+    for (uint32_t at = 0; at < x->pages; at += OBJECTS_ASK) {
+        unsigned n = HY_MIN(x->pages - at, OBJECTS_ASK);
+        if (where((void *)(x->base + at * HY_PAGE), n, tier) != 0)
+            return;
+        for (unsigned i = 0; i < n; i++) {
+            dram += tier[i] == HY_DRAM;
+            there += tier[i] >= 0;
+        }
+    }
+    if (dram != x->dram)
+        x->changed_ns = now_ns;
+    x->dram = there == 0 ? x->pages : dram; /* nothing is there that could be moved */
+    x->asked_ns = now_ns;
+    x->staged = HY_MIN(x->staged, x->dram);
+}
+
+void objects_look(struct objects *o, unsigned i, uint64_t old_ns, uint64_t now_ns,
+                  objects_where_fn *where)
+{
+    struct object *x = &o->object[i];
+    bool old = now_ns - x->asked_ns > old_ns;
+    if (!x->measured || old)
+        measure(o, i); /* its block may be another one by now */
+    if (x->pages > 0 && (x->asked_ns == 0 || old))
+        ask(x, now_ns, where);
 }

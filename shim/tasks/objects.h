@@ -30,7 +30,12 @@ struct objects { /* zeros at first */
 
 /* Number of the object at this address, a new one if need be; OBJECT_NONE: too many. */
 unsigned objects_at(struct objects *o, uintptr_t address, uint64_t told);
-/* Its extent, as the heap is now. `dram` is not known afterwards if it has changed. */
-void objects_measure(struct objects *o, unsigned i);
+/* On which tier OBJECTS_ASK pages at most are, -1: on none. 0 or -errno. */
+#define OBJECTS_ASK 512u
+typedef int objects_where_fn(void *base, unsigned pages, int8_t *ret_tier);
+/* Its extent as the heap is now, and how much of it is on DRAM, where that was last seen more than
+ * `old_ns` ago or never. Where `where` fails, `dram` stays as it was. */
+void objects_look(struct objects *o, unsigned i, uint64_t old_ns, uint64_t now_ns,
+                  objects_where_fn *where);
 
 #endif

@@ -14,7 +14,6 @@
 #include "tasks/task_types.h"
 
 #define CHUNK      64u        /* pages between two looks whether the task has begun */
-#define ASK        512u       /* pages asked about in one call */
 #define BUSY_NS    20000u     /* between two looks while tasks come, at least */
 #define MOST_NS    1000000u   /* and at most */
 #define ASK_NS     100000000u /* where an object's pages are is asked so often; emulated: a 20th */
@@ -41,37 +40,11 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* --- where data are ------------------------------------------------------------------- */
 
-static void ask(struct object *x)
-{
-    int8_t tier[ASK];
-    uint32_t dram = 0, there = 0;
-    for (uint32_t at = 0; at < x->pages; at += ASK) {
-        unsigned n = HY_MIN(x->pages - at, ASK);
-        if (e->host.where((void *)(x->base + at * HY_PAGE), n, tier) != 0)
-            return;
-        for (unsigned i = 0; i < n; i++) {
-            dram += tier[i] == HY_DRAM;
-            there += tier[i] >= 0;
-        }
-    }
-    uint64_t now = e->host.now_ns();
-    if (dram != x->dram)
-        x->changed_ns = now;
-    x->dram = there == 0 ? x->pages : dram; /* nothing is there that could be moved */
-    x->asked_ns = now;
-    x->staged = HY_MIN(x->staged, x->dram);
-}
-
 static struct object *object(unsigned i)
 {
-    struct object *x = &e->objects.object[i];
     uint64_t old = emulator_open() ? ASK_NS / 20 : ASK_NS;
-    uint64_t now = e->host.now_ns();
-    if (!x->measured || now - x->asked_ns > old)
-        objects_measure(&e->objects, i); /* its block may be another one by now */
-    if (x->pages > 0 && (x->asked_ns == 0 || now - x->asked_ns > old))
-        ask(x);
-    return x;
+    objects_look(&e->objects, i, old, e->host.now_ns(), e->host.where);
+    return &e->objects.object[i];
 }
 
 struct footprint {
@@ -187,7 +160,7 @@ static unsigned drain(void)
 /* Moves what of these pages is on the other tier; how many, UINT32_MAX: it cannot be done now. */
 static uint32_t move(struct object *x, uint32_t at, uint32_t n, enum hy_tier to)
 {
-    int8_t tier[ASK];
+    int8_t tier[OBJECTS_ASK];
     void *base = (void *)(x->base + at * HY_PAGE);
     uint32_t wrong = 0;
     if (e->host.where(base, n, tier) != 0)

@@ -4,6 +4,7 @@
 compute without the library, and the report tells of them.
 
   test_tasks.py --lib LIBHYBRID --tasks PL_TASKS --plugin PL_TASKS_PLUGIN --opener PL_TASKS_OPENER
+                [--tool PL_TASKS_TOOL, for LLVM's runtime]
 """
 import argparse
 import json
@@ -88,10 +89,23 @@ class TasksTest(unittest.TestCase):
         # Passive, too: the name is ours whatever the state.
         self.assertEqual(self.run_program(command, LD_PRELOAD=ARGS.lib, HYBRID_PM='none'), plain)
 
+    def test_a_tool_of_somebody_else_sees_all_tasks(self):
+        """The runtime has one place for a tool, and it is not ours to take."""
+        if not ARGS.tool:
+            return  # GCC's runtime knows no tools
+        for shape in ('dependences', 'untied', 'nested', 'tiny'):
+            command = [ARGS.tasks, shape]
+            plain = self.run_program(command, OMP_TOOL_LIBRARIES=ARGS.tool)
+            self.assertRegex(plain, r'tool: [1-9]\d* tasks')
+            out, report = self.preloaded(command, 'on', OMP_TOOL_LIBRARIES=ARGS.tool)
+            self.assertEqual(out, plain)
+            self.assertGreater(report['tasks']['ended'] + report['tasks']['dropped_events'], 0)
+
 
 if __name__ == '__main__':
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ('lib', 'tasks', 'plugin', 'opener'):
         parser.add_argument('--' + name, required=True)
+    parser.add_argument('--tool')
     ARGS, rest = parser.parse_known_args()
     unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
