@@ -39,7 +39,7 @@ BAD = {
     'THREADS': NOT_A_WORD + ['0', '1.5', '0x10'],
     'WAIT': NOT_A_WORD + ['wait', 'wait:', 'wait:0', 'wait:-1', 'wait:1s', 'wait:86401', 'wait:' + '9' * 40],
     'DECIMAL': ['', 'x', '-1', '1e3', '0x10', '1,5', '.5', '2.', '9' * 40, BYTES, 'A' * 5000, 'a\nb'],
-    'COUNTERS': NOT_A_WORD[:4] + ['replay:', 'replay:relative', BYTES, 'a\nb'],
+    'SOURCE': NOT_A_WORD[:4] + ['replay:', 'replay:relative', 'group:', 'group:relative', BYTES, 'a\nb'],
     'MACHINE': ['', 'bogus', 'relative/file', '/tmp/', 'A' * 5000, 'a\nb', BYTES],
     'DIRS': ['', 'relative', '/ok:relative', 'A' * 5000, '/a\nb'],
     'FILE': ['', 'relative', 'A' * 5000, '/' + 'A' * 5000, '/a\nb'],
