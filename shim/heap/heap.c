@@ -144,18 +144,23 @@ static void *alloc_small(unsigned cls, enum hy_tier t)
 #define COLOURS    64u /* a page of lines */
 #define COLOUR_MIN (256 * HY_KIB)
 
-static bool resident; /* every page is in memory, used or not (mlockall) */
+static bool resident;
 
 void heap_all_resident(bool is)
 {
     __atomic_store_n(&resident, is, __ATOMIC_RELAXED);
 }
 
+bool heap_is_all_resident(void)
+{
+    return __atomic_load_n(&resident, __ATOMIC_RELAXED);
+}
+
 /* In the rest of the last page where that gives some choice, and of sampled blocks always. */
 static unsigned colours_of(size_t n, bool sampled)
 {
     unsigned spare = (unsigned)((hy_align_up(n, HY_PAGE) - n) / LINE) + 1;
-    bool is_free = sampled || n < COLOUR_MIN || __atomic_load_n(&resident, __ATOMIC_RELAXED);
+    bool is_free = sampled || n < COLOUR_MIN || heap_is_all_resident();
     return is_free || spare >= COLOURS / 4 ? HY_MIN(spare, COLOURS) : COLOURS;
 }
 

@@ -139,7 +139,9 @@ void central_prefork(void);
 void central_postfork(void);
 bool central_is_valid(void);
 
-/* heap.c: a class of a tier can serve again / cannot any more. */
+/* heap.c: every page is in memory, used or not. */
+bool heap_is_all_resident(void);
+/* A class of a tier can serve again / cannot any more. */
 void heap_class_has_room(enum hy_tier t, unsigned cls);
 
 /* places.c: a run, or a part of one, is of a site. */

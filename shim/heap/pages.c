@@ -166,7 +166,9 @@ static bool grow(enum hy_tier t, uint32_t len)
     struct pages *p = &pg[t];
     uint32_t share = (uint32_t)HY_MIN(p->taken_granules / CHUNK_SHARE, (uint64_t)CHUNK_MAX);
     uint32_t least = hy_align_up(len, CHUNK_GRANULES);
-    uint32_t n = hy_align_up(HY_MAX(len, HY_MAX(share, CHUNK_MIN)), CHUNK_GRANULES);
+    uint32_t n = heap_is_all_resident()
+                     ? least
+                     : hy_align_up(HY_MAX(len, HY_MAX(share, CHUNK_MIN)), CHUNK_GRANULES);
     void *base = hy_hg.host.take(t, (size_t)n << HEAP_GRANULE_SHIFT);
     if (!base && n > least)
         base = hy_hg.host.take(t, (size_t)(n = least) << HEAP_GRANULE_SHIFT);
