@@ -34,13 +34,15 @@ void supply_settle_dram(uint64_t nodes)
     }
 }
 
-bool supply_lend(void *base, size_t bytes, enum hy_tier to, uint64_t nodes)
+bool supply_lend(void *base, size_t bytes, enum hy_tier to, bool bind, uint64_t nodes)
 {
     if (to == HY_DRAM)
         nodes = __atomic_load_n(&hy_supply[HY_DRAM].backing.nodes, __ATOMIC_RELAXED);
     emulator_set_tier(base, bytes, to);
+    if (!bind)
+        return true;
     if (nodes == 0)
-        return to == HY_PM || os_prefer_any_node(base, bytes) == 0; /* emulated */
+        return os_prefer_any_node(base, bytes) == 0;
     return os_prefer_nodes(base, bytes, nodes) == 0;
 }
 

@@ -19,9 +19,9 @@ void supply_open(enum hy_tier t, void *base, size_t bytes, const struct supply_b
 /* DRAM prefers these nodes (0: the kernel's default), what was taken already, too. */
 void supply_settle_dram(uint64_t nodes);
 
-/* Memory of DRAM's range, without pages so far, is of this tier from now on. `nodes`: PM's, 0 on
- * the emulated machine. false: the kernel refuses. */
-bool supply_lend(void *base, size_t bytes, enum hy_tier to, uint64_t nodes);
+/* Memory of DRAM's range, without pages so far, is of this tier from now on. `bind`: the kernel
+ * must know (not of emulated memory); `nodes`: PM's. false: the kernel refuses. */
+bool supply_lend(void *base, size_t bytes, enum hy_tier to, bool bind, uint64_t nodes);
 /* struct heap_host's take, purge and restore. A file's blocks go back to its file system and
  * are reserved again by restore, as a store into a hole of a full one would be SIGBUS. */
 void *supply_take(enum hy_tier t, size_t bytes);

@@ -14,6 +14,7 @@
 #include "place/maps.h"
 #include "place/policy.h"
 #include "sys/emulator.h"
+#include "sys/filter.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int64_t settled; /* pages, under lock */
@@ -86,6 +87,19 @@ static bool note_end(const void *old, void *base, size_t bytes)
 
 /* By memory policy, so only where PM is nodes. No program calls mremap for blocks of malloc's,
  * which refuses a mapping of two policies. */
+/* Where the pages of a range come from next. Emulated memory needs no call; where a filter kills
+ * for mbind the range stays as it is, which costs no more than the right memory. */
+static bool lend(void *base, size_t bytes, enum hy_tier to)
+{
+    bool nodes = hy_machine.backend == HY_PM_NODE;
+    if (nodes && !os_calls_begin())
+        return false;
+    bool ok = supply_lend(base, bytes, to, nodes, to == HY_PM ? hy_machine.pm_mask : 0);
+    if (nodes)
+        os_calls_end();
+    return ok;
+}
+
 bool migrate_split(void *base, size_t bytes)
 {
     const struct runtime_machine *m = &hy_machine;
@@ -95,8 +109,8 @@ bool migrate_split(void *base, size_t bytes)
         return false;
     pthread_mutex_lock(&lock);
     bool ok = note_end(NULL, base, bytes);
-    if (ok && !supply_lend(base, bytes, HY_PM, nodes ? m->pm_mask : 0)) {
-        (void)supply_lend(base, bytes, HY_DRAM, 0);
+    if (ok && !lend(base, bytes, HY_PM)) {
+        (void)lend(base, bytes, HY_DRAM);
         ok = !note_end(base, NULL, 0);
     }
     if (ok) {
@@ -113,7 +127,7 @@ void migrate_join(void *base, size_t bytes)
 {
     pthread_mutex_lock(&lock);
     (void)supply_purge(HY_DRAM, base, bytes);
-    (void)supply_lend(base, bytes, HY_DRAM, 0);
+    (void)lend(base, bytes, HY_DRAM);
     (void)note_end(base, NULL, 0);
     sampler_rehome(base, bytes, HY_DRAM);
     settle(0);
