@@ -51,6 +51,9 @@ class Kernel:
     def moved(self, into, since=0):
         return ' '.join(text for where, text in self.writes[since:] if where == into)
 
+    def is_in(self, tid):
+        return [where for where, text in self.writes if tid in text][-1]
+
 
 class CacheTest(unittest.TestCase):
     def setUp(self):
@@ -141,6 +144,7 @@ class CacheTest(unittest.TestCase):
         self.until('the caller alone has left', more_often)
         time.sleep(0.5)
         self.assertTrue(more_often())
+        self.until('the caller has come back', lambda: kernel.is_in(main))
         put(self.dir + '/fork', '')
         child = p.stdout.readline().strip()
         self.until('fork', lambda: child in kernel.moved(False, before))
