@@ -195,7 +195,7 @@ static void move_pages_of_pass(struct migrate_pass *pass)
             .below = counted ? m.worth.below : NULL,
             .fill_from = m.worth.fill_from,
             .eager = m.eager && m.pace.hurry == 0, /* else too little is known of what is cold */
-            .hold_reads = m.balance.state != BALANCE_OFF && !counted,
+            .no_reads_up = m.balance.state != BALANCE_OFF && !counted,
             .shed = counted ? 0 : m.balance.step,
         };
         if (on[HY_DRAM] > l.dram_pages) /* what others are owed waits for the rate alone */
@@ -367,7 +367,7 @@ static bool one_pass(void)
     }
     look_beside();
     room_note_free(&m.room);
-    migrate_tasks_hold();
+    migrate_tasks_pin();
     bool fills = fill_free(&pass);
     sampler_totals(pass.pages, pass.on);
     judge(&pass);

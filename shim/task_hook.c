@@ -184,30 +184,31 @@ typedef int kmpc_fn(void *, int, struct kmp_task *, int, const struct kmp_need *
 
 /* What a watched task is to run: there is no room for it in the task. A task that was cancelled
  * leaves its place taken until its address comes again. */
-#define PLACES 4096u
-#define PROBE  8u
-static struct place {
+#define WATCHED_TASKS 4096u
+#define PROBE         8u
+static struct watched_task {
     struct kmp_task *task;
     kmp_run_fn *run;
     uint64_t id;
-} places[PLACES];
+} watched_tasks[WATCHED_TASKS];
 
-static struct place *place_of(const struct kmp_task *task)
+static struct watched_task *watched_task_of(const struct kmp_task *task)
 {
     unsigned at = (unsigned)(((uintptr_t)task >> 6) * 2654435761u >> 4);
     for (unsigned i = 0; i < PROBE; i++)
-        if (__atomic_load_n(&places[(at + i) % PLACES].task, __ATOMIC_ACQUIRE) == task)
-            return &places[(at + i) % PLACES];
+        if (__atomic_load_n(&watched_tasks[(at + i) % WATCHED_TASKS].task, __ATOMIC_ACQUIRE) ==
+            task)
+            return &watched_tasks[(at + i) % WATCHED_TASKS];
     return NULL;
 }
 
-static struct place *take_place(struct kmp_task *task)
+static struct watched_task *watch_task(struct kmp_task *task)
 {
     unsigned at = (unsigned)(((uintptr_t)task >> 6) * 2654435761u >> 4);
-    struct place *p = place_of(task);
+    struct watched_task *p = watched_task_of(task);
     for (unsigned i = 0; i < PROBE && !p; i++) {
         struct kmp_task *nobody = NULL;
-        struct place *q = &places[(at + i) % PLACES];
+        struct watched_task *q = &watched_tasks[(at + i) % WATCHED_TASKS];
         if (__atomic_compare_exchange_n(&q->task, &nobody, task, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_RELAXED))
             p = q;
@@ -219,8 +220,8 @@ static struct place *take_place(struct kmp_task *task)
 static int run_kmp(int thread, void *block)
 {
     struct kmp_task *task = block;
-    struct place *p = place_of(task);
-    struct place was = *p;
+    struct watched_task *p = watched_task_of(task);
+    struct watched_task was = *p;
     task->run = was.run;
     __atomic_store_n(&p->task, NULL, __ATOMIC_RELEASE);
     tasks_began(was.id);
@@ -242,7 +243,7 @@ static void watch_kmp(struct kmp_task *task, int n, const struct kmp_need *kmp)
     }
     if (hy_guarded() || (function = tasks_function((const void *)(uintptr_t)task->run)) == 0)
         return;
-    struct place *p = take_place(task);
+    struct watched_task *p = watch_task(task);
     if (!p)
         return;
     p->run = task->run;

@@ -178,7 +178,7 @@ void counters_close(void)
 
 void counters_after_fork_child(void)
 {
-    papi_forget();
+    papi_child();
     now.info.source = COUNTERS_OFF;
     now.info.what[0] = '\0';
     (void)snprintf(now.info.why, sizeof(now.info.why), "the counters are the parent's");

@@ -329,7 +329,7 @@ void papi_end(void)
     errno = saved;
 }
 
-void papi_forget(void)
+void papi_child(void)
 {
     open_now.n_threads = 0;
 }

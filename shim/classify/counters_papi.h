@@ -44,7 +44,7 @@ int papi_begin(const char *soname, enum papi_set set, unsigned spare, char *why,
 int papi_values(struct papi_values *ret);
 void papi_end(void);
 /* In a forked child: forget, without a call. */
-void papi_forget(void);
+void papi_child(void);
 unsigned papi_events(void), papi_threads(void);
 /* An event was left out for them. */
 bool papi_spares(void);

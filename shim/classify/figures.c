@@ -17,7 +17,7 @@
 #define PRESET     "pram" /* the emulated machine's own default */
 
 struct search {
-    const struct figures_place *place;
+    const struct figures_query *place;
     struct figures_found *ret;
     hy_diag_fn diag;
     void *ctx;
@@ -61,14 +61,14 @@ static void identify_cpu(const char *sys, char ret[FIGURES_NAME_CAP])
         ret[0] = '\0';
 }
 
-void figures_place(const struct hy_pm_spec *pm, const struct topology *topo,
-                   struct figures_place *ret)
+void figures_query(const struct hy_pm_spec *pm, const struct topology *topo,
+                   struct figures_query *ret)
 {
     enum topo_why why;
     uint64_t mask = pm->kind == HY_PM_NODE   ? pm->nodes
                     : pm->kind == HY_PM_AUTO ? topology_find_pm(topo, &why)
                                              : 0;
-    *ret = (struct figures_place){
+    *ret = (struct figures_query){
         .sys = "/sys",
         .etc = "/etc",
         .topo = topo,
@@ -96,7 +96,7 @@ static void identify_emulated(struct figures_identity *ret)
         ret->pm[0] = '\0';
 }
 
-void figures_identify(const struct figures_place *p, struct figures_identity *ret)
+void figures_identify(const struct figures_query *p, struct figures_identity *ret)
 {
     static const char *const kinds[] = {
         [HY_PM_NODE] = "node", [HY_PM_FILE] = "file", [HY_PM_EMULATED] = "emulated"};
@@ -196,7 +196,7 @@ static bool use_found_file(const struct search *s, const char *path)
 
 /* By what PM is. Nodes with CPUs are other sockets; what the kmem driver serves is an NVDIMM
  * or CXL memory, and so is a node without CPUs; a file system with DAX lies on NVDIMMs. */
-static const char *technology(const struct figures_place *p)
+static const char *technology(const struct figures_query *p)
 {
     const char *found = NULL;
 
@@ -237,7 +237,7 @@ static struct hmat_figures hmat_of(const struct topology *t, uint64_t mask)
 
 static bool use_hmat(const struct search *s, const char *name)
 {
-    const struct figures_place *p = s->place;
+    const struct figures_query *p = s->place;
     struct hmat_figures hmat[HY_TIERS];
 
     if (p->backend != HY_PM_NODE)
@@ -258,7 +258,7 @@ static void use_defaults(const struct search *s, const char *name)
     (void)snprintf(s->ret->said, sizeof(s->ret->said), "defaults of %s", name);
 }
 
-void figures_find(const char *machine, const struct figures_place *p, struct figures_found *ret,
+void figures_find(const char *machine, const struct figures_query *p, struct figures_found *ret,
                   hy_diag_fn diag, void *ctx)
 {
     const struct search s = {p, ret, diag, ctx};

@@ -14,7 +14,7 @@
 #define FIGURES_FILE "libhybrid/machine.ini"
 
 /* Where they are asked for. */
-struct figures_place {
+struct figures_query {
     const char *sys, *etc; /* "/sys" and "/etc" outside tests */
     const struct topology *topo;
     enum hy_pm_kind backend; /* NODE, FILE, EMULATED, or NONE */
@@ -28,12 +28,12 @@ struct figures_found {
 };
 
 /* As libhybrid would find it with this HYBRID_PM (`topo` stays in use); NONE: no PM here. */
-void figures_place(const struct hy_pm_spec *pm, const struct topology *topo,
-                   struct figures_place *ret);
-void figures_identify(const struct figures_place *p, struct figures_identity *ret);
+void figures_query(const struct hy_pm_spec *pm, const struct topology *topo,
+                   struct figures_query *ret);
+void figures_identify(const struct figures_query *p, struct figures_identity *ret);
 /* `machine` is HYBRID_MACHINE. What is wrong with a file is told, one line each; something
  * is found always. 8 KiB of stack; not from malloc. */
-void figures_find(const char *machine, const struct figures_place *p, struct figures_found *ret,
+void figures_find(const char *machine, const struct figures_query *p, struct figures_found *ret,
                   hy_diag_fn diag, void *ctx);
 /* The file of this user; -ENOENT: neither XDG_CONFIG_HOME nor HOME is an absolute path. */
 int figures_own_path(char *buf, size_t cap);

@@ -21,7 +21,7 @@ static void tell_user(void *ctx, const char *message)
 const struct machine_figures *figures_here(void)
 {
     if (!done) {
-        const struct figures_place place = {
+        const struct figures_query place = {
             .sys = "/sys",
             .etc = "/etc",
             .topo = &hy_machine.topo,

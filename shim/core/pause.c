@@ -13,7 +13,7 @@
 #include "sys/os.h"
 #include "sys/thread.h"
 
-#define PLACES      4
+#define SLOTS       4
 #define STARTING    (-1)
 #define ENDED       (1 << 30) /* beside its number: it is on its way out of the kernel */
 #define PATIENCE_NS 2000000000ull
@@ -26,10 +26,10 @@
 #define OFTEN_NS 1000000000ull
 #define OFTEN    8
 
-static int32_t place[PLACES]; /* 0: free */
+static int32_t slot[SLOTS]; /* 0: free */
 static uint32_t pausing;
 static uint32_t bell;
-static bool joins[PLACES]; /* made by one that had left the program's table */
+static bool joins[SLOTS]; /* made by one that had left the program's table */
 static bool apart, shared_for_good;
 static pthread_t main_thread; /* 0: not known */
 static bool interrupted;      /* there was a thread to begin again */
@@ -50,7 +50,7 @@ static struct {
     size_t bytes;
 } errand;
 
-static uint32_t get(const uint32_t *word)
+static uint32_t load(const uint32_t *word)
 {
     return __atomic_load_n(word, __ATOMIC_SEQ_CST);
 }
@@ -60,14 +60,14 @@ static bool change(uint32_t *word, uint32_t from, uint32_t to)
     return __atomic_compare_exchange_n(word, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-static int32_t at_place(int i)
+static int32_t slot_at(int i)
 {
-    return __atomic_load_n(&place[i], __ATOMIC_SEQ_CST);
+    return __atomic_load_n(&slot[i], __ATOMIC_SEQ_CST);
 }
 
-static void set_place(int i, int32_t to)
+static void slot_set(int i, int32_t to)
 {
-    __atomic_store_n(&place[i], to, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&slot[i], to, __ATOMIC_SEQ_CST);
 }
 
 static void ring(void)
@@ -81,8 +81,8 @@ static void ring(void)
 
 void pause_own_process(void)
 {
-    for (int i = 0; i < PLACES; i++)
-        set_place(i, 0);
+    for (int i = 0; i < SLOTS; i++)
+        slot_set(i, 0);
     pausing = 0;
     apart = shared_for_good = interrupted = false;
     last_ns = not_before_ns = 0;
@@ -108,7 +108,7 @@ static bool is_own_process(void)
 
 bool pause_wanted(void)
 {
-    return get(&pausing) != 0 || runtime_is_sandboxed();
+    return load(&pausing) != 0 || runtime_is_sandboxed();
 }
 
 bool pause_may_start(void)
@@ -118,24 +118,24 @@ bool pause_may_start(void)
 }
 
 /* One that has long gone need not have been waited for. */
-static bool take_place(int i)
+static bool slot_take(int i)
 {
-    int32_t was = at_place(i);
+    int32_t was = slot_at(i);
     if (was != 0 && (was < 0 || !(was & ENDED) || os_thread_exists(was & ~ENDED)))
         return false;
-    return __atomic_compare_exchange_n(&place[i], &was, STARTING, false, __ATOMIC_SEQ_CST,
+    return __atomic_compare_exchange_n(&slot[i], &was, STARTING, false, __ATOMIC_SEQ_CST,
                                        __ATOMIC_SEQ_CST);
 }
 
 int pause_enlist(void)
 {
-    for (int i = 0; i < PLACES; i++) {
-        if (!take_place(i))
+    for (int i = 0; i < SLOTS; i++) {
+        if (!slot_take(i))
             continue;
         joins[i] = os_table_apart();
         if (!pause_wanted()) /* whoever wants it from here on sees the place */
             return i;
-        set_place(i, 0);
+        slot_set(i, 0);
         break;
     }
     return -1;
@@ -143,19 +143,19 @@ int pause_enlist(void)
 
 void pause_withdraw(int i)
 {
-    set_place(i, 0);
+    slot_set(i, 0);
 }
 
 void pause_began(int i)
 {
     if (joins[i])
         os_table_join();
-    set_place(i, os_gettid());
+    slot_set(i, os_gettid());
 }
 
 void pause_ended(int i)
 {
-    set_place(i, os_gettid() | ENDED);
+    slot_set(i, os_gettid() | ENDED);
 }
 
 void pause_leave_table(void)
@@ -167,8 +167,8 @@ void pause_leave_table(void)
 
 void pause_sleep(uint64_t ns)
 {
-    uint32_t heard = get(&bell);
-    if (!pause_wanted() && get(&errand.state) != POSTED)
+    uint32_t heard = load(&bell);
+    if (!pause_wanted() && load(&errand.state) != POSTED)
         os_wait_ns(&bell, heard, ns);
 }
 
@@ -188,12 +188,12 @@ static void wait_until_gone(int i, uint64_t end)
 {
     uint64_t nap = FIRST_NAP, out_end = 0, now;
     int32_t is;
-    while ((is = at_place(i)) != 0) {
+    while ((is = slot_at(i)) != 0) {
         now = os_now_ns();
         if (is > 0 && (is & ENDED)) {
             out_end = out_end ? out_end : now + GONE_NS;
             if (!os_thread_exists(is & ~ENDED) || now >= out_end) {
-                set_place(i, 0);
+                slot_set(i, 0);
                 return;
             }
         } else if (now >= end) {
@@ -212,10 +212,10 @@ bool control_pause(void)
         return false;
     __atomic_add_fetch(&pausing, 1, __ATOMIC_SEQ_CST);
     uint64_t end = os_now_ns() + PATIENCE_NS;
-    for (int i = 0; i < PLACES; i++)
-        interrupted |= at_place(i) == STARTING || (at_place(i) > 0 && !(at_place(i) & ENDED));
+    for (int i = 0; i < SLOTS; i++)
+        interrupted |= slot_at(i) == STARTING || (slot_at(i) > 0 && !(slot_at(i) & ENDED));
     ring();
-    for (int i = 0; i < PLACES; i++)
+    for (int i = 0; i < SLOTS; i++)
         wait_until_gone(i, end);
     errno = saved;
     return true;
@@ -273,7 +273,7 @@ bool control_ask(void (*fn)(void *base, size_t bytes), void *base, size_t bytes)
     errand.bytes = bytes;
     __atomic_store_n(&errand.state, POSTED, __ATOMIC_SEQ_CST);
     ring();
-    for (uint32_t is; (is = get(&errand.state)) != DONE;) {
+    for (uint32_t is; (is = load(&errand.state)) != DONE;) {
         if (os_now_ns() >= end &&
             (change(&errand.state, POSTED, IDLE) || change(&errand.state, SERVING, ABANDONED)))
             return false;

@@ -54,9 +54,9 @@ bool pause_memory_is_ours(void);
 bool pause_may_start(void);
 /* A place for one that is about to be made (-1: it may not be); in it, at its begin and end. */
 int pause_enlist(void);
-void pause_began(int place);
-void pause_ended(int place);
-void pause_withdraw(int place); /* it was not made */
+void pause_began(int slot);
+void pause_ended(int slot);
+void pause_withdraw(int slot); /* it was not made */
 /* Shall they end? */
 bool pause_wanted(void);
 /* The first of them, before anything else: a table of descriptors of its own. */

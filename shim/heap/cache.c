@@ -108,7 +108,7 @@ static bool may_hold(const struct thread_cache *tc, uint32_t more)
 }
 
 /* A cache that a thread of a time with fewer of them has left, empty: it begins anew. */
-static void forget_size(struct thread_cache *tc)
+static void drop_size(struct thread_cache *tc)
 {
     for (unsigned bin = 1; bin <= HEAP_BINS; bin++) {
         struct cache_bin *b = &tc->bin[bin];
@@ -133,7 +133,7 @@ static struct thread_cache *live_cache(void)
     if (!tc)
         return NULL;
     if (!may_hold(tc, 0))
-        forget_size(tc);
+        drop_size(tc);
     tc->state = CACHE_LIVE;
     tc->sample = HY_MIN(heap_sample_interval(), HEAP_LOOK_AGAIN);
     hy_cache = tc;

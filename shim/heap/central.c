@@ -146,7 +146,7 @@ unsigned central_take(enum hy_tier t, unsigned cls, void **out, unsigned want, b
 
 static void give_one(struct central *c, enum hy_tier t, unsigned cls, void *p)
 {
-    static bool told;
+    static bool warned;
     struct granule *g = hy_hg.g;
     uint32_t i = granule_of(p);
     i -= hy_hg.from_head[i];
@@ -156,7 +156,7 @@ static void give_one(struct central *c, enum hy_tier t, unsigned cls, void *p)
 
     (void)t;
     if (k * (size_t)sizeclass_bytes[cls] != off || (*word & bit)) {
-        log_warn_once(&told, "the program freed %p twice or inside a block; ignored", p);
+        log_warn_once(&warned, "the program freed %p twice or inside a block; ignored", p);
         return;
     }
     *word |= bit;

@@ -328,7 +328,7 @@ static HY_COLD void free_put_off(void)
 
 void heap_free_slow(void *p)
 {
-    static bool told, twice;
+    static bool warned, twice;
     if (hy_locks_held()) {
         *(void **)p = put_off;
         put_off = p;
@@ -348,7 +348,7 @@ void heap_free_slow(void *p)
         hy_heap.map[i] = 0;
         pages_free(i);
     } else {
-        log_warn_once(&told, "the program freed %p, which is no block of ours; ignored", p);
+        log_warn_once(&warned, "the program freed %p, which is no block of ours; ignored", p);
     }
 }
 

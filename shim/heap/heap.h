@@ -93,7 +93,7 @@ bool heap_site_of(const void *p, uint16_t *ret_site, uint32_t *ret_weight, size_
 
 /* What an address in the heaps belongs to, for samples of accesses: of freed memory what it
  * last was. Any address of ours; nothing is locked, so the answer may be of a moment ago. */
-struct heap_place {
+struct heap_origin {
     enum {
         HEAP_IS_RUN,  /* a block whose site is known, or larger than any that is sampled */
         HEAP_IS_SMALL /* one of the blocks that sampled ones of its pool stand for */
@@ -104,10 +104,10 @@ struct heap_place {
 /* Pools are the size classes, and above them one for each doubling. */
 #define HEAP_POOLS      (SIZECLASS_COUNT + 4u)
 #define HEAP_POOLED_MAX (16 * SIZECLASS_MAX)
-void heap_place_of(const void *address, struct heap_place *ret);
+void heap_origin_of(const void *address, struct heap_origin *ret);
 /* The block with a run of its own around an address, if any; the same holds. */
 bool heap_block_of(const void *address, uintptr_t *ret_base, size_t *ret_bytes);
-/* Runs are labelled for heap_place_of from now on: two bytes for each page. */
+/* Runs are labelled for heap_origin_of from now on: two bytes for each page. */
 void heap_label_runs(void);
 /* Calls fn for each live block that was sampled, with its pool. */
 void heap_each_sampled(void (*fn)(uint16_t site, unsigned cls, size_t size));

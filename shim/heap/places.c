@@ -51,12 +51,12 @@ static const struct granule *pooled_around(uint32_t i, uint32_t first)
     return is && g->asked <= HEAP_POOLED_MAX ? g : NULL;
 }
 
-void heap_place_of(const void *address, struct heap_place *ret)
+void heap_origin_of(const void *address, struct heap_origin *ret)
 {
     uint32_t i = granule_of(address);
     enum hy_tier t = granule_tier(i);
 
-    *ret = (struct heap_place){HEAP_IS_RUN, 0, HEAP_POOLS};
+    *ret = (struct heap_origin){HEAP_IS_RUN, 0, HEAP_POOLS};
     if (i >= tables_committed(t))
         return; /* the supplier's own records */
     unsigned v = __atomic_load_n(&hy_heap.map[i], __ATOMIC_RELAXED);

@@ -20,7 +20,7 @@ static bool is_file(int fd, const struct os_file_id *id)
 
 /* A descriptor of ours for the calls of this thread, which may have left the program's table; -1:
  * the program has closed it. */
-static int hold(int fd, const struct os_file_id *id)
+static int hold_lock(int fd, const struct os_file_id *id)
 {
     int got = fd >= 0 && os_table_apart() ? os_table_borrow(fd) : fd;
     if (is_file(got, id))
@@ -96,7 +96,7 @@ static bool is_alone(struct tier_supply *s, int fd)
     if (s->backing.confined())
         return false;
     if (s->kin >= 0) {
-        int kin = hold(s->kin, &s->kin_id);
+        int kin = hold_lock(s->kin, &s->kin_id);
         bool gone = kin >= 0 && os_kin_gone(kin); /* closed by the program: it cannot be known */
         let(kin);
         if (!gone)
@@ -243,7 +243,7 @@ static bool share_again(struct tier_supply *s, struct chunk *c, char *at, size_t
 {
     if (s->backing.confined())
         return false;
-    int fd = hold(s->fd, &s->fd_id);
+    int fd = hold_lock(s->fd, &s->fd_id);
     bool ok = fd >= 0 && is_alone(s, fd) &&
               os_map_fd_fixed(at, bytes, fd, offset_of(s, at, c->view), true) == 0;
     let(fd);
@@ -385,13 +385,13 @@ uint64_t supply_private_bytes(enum hy_tier t)
  * lost: said). */
 static void copy_chunk(struct tier_supply *s, struct chunk *c)
 {
-    static bool told;
+    static bool warned;
     int e = os_copy_to_anon(c->base, c->bytes);
     if (e)
-        log_warn_once(&told, "fork: memory at %p stays shared with the child (%s)", (void *)c->base,
-                      os_error_name(e));
+        log_warn_once(&warned, "fork: memory at %p stays shared with the child (%s)",
+                      (void *)c->base, os_error_name(e));
     else if (!os_single_threaded())
-        log_warn_once(&told,
+        log_warn_once(&warned,
                       "fork: the program closed the file behind HYBRID_PM=file:%s; "
                       "copied its pages while threads run",
                       s->backing.dir);
@@ -477,11 +477,11 @@ void supply_prefork(void)
         if (!s->backing.dir)
             continue;
         bool have_fd = fd_is_ours(s), alone = have_fd && is_alone(s, s->fd);
-        bool told = have_fd && !s->keeps && !s->backing.confined() && announce_child(s, alone);
+        bool announced = have_fd && !s->keeps && !s->backing.confined() && announce_child(s, alone);
         make_private(s, have_fd, alone);
         /* It could not be known when its blocks are free, or they would not go back (DAX): they go
          * with the file. */
-        if (have_fd && !told)
+        if (have_fd && !announced)
             drop_file(s);
     }
 }

@@ -13,7 +13,7 @@ void beside_begin(struct beside *b, const struct migrator *how)
 {
     b->on = how->way == MIGRATE_NUMA;
     if (!b->opened)
-        others_init(&b->others);
+        foreign_init(&b->foreign);
     b->opened = true;
     b->page_ns = PAGE_NS;
     b->due_ns = 0;
@@ -34,11 +34,11 @@ static uint64_t number_of(const void *page)
     return (uintptr_t)page / HY_PAGE;
 }
 
-static void hold_back(const struct others *o)
+static void pin_resting(const struct foreign *o)
 {
     uint64_t first;
-    for (unsigned at = 0; others_resting(o, &at, &first);)
-        sampler_hold((void *)(uintptr_t)(first * HY_PAGE), OTHERS_SPOT * HY_PAGE);
+    for (unsigned at = 0; foreign_resting(o, &at, &first);)
+        sampler_pin((void *)(uintptr_t)(first * HY_PAGE), FOREIGN_SPOT * HY_PAGE);
 }
 
 static void ask(struct beside *b, const struct migrator *how, const struct pace *pace)
@@ -52,7 +52,7 @@ static void ask(struct beside *b, const struct migrator *how, const struct pace 
         uint64_t pages = found[i].bytes / HY_PAGE;
         b->view.found_pages += pages;
         b->view.undone_pages +=
-            others_found(&b->others, number_of(found[i].base), pages, found[i].home);
+            foreign_found(&b->foreign, number_of(found[i].base), pages, found[i].home);
     }
     if (n > 0)
         books_settle(0);
@@ -66,12 +66,12 @@ void beside_look(struct beside *b, const struct migrator *how, struct pace *pace
     if (!b->on)
         return;
     if (__atomic_exchange_n(&b->forked, false, __ATOMIC_ACQ_REL))
-        others_forked(&b->others);
-    others_pass(&b->others);
+        foreign_forked(&b->foreign);
+    foreign_pass(&b->foreign);
     ask(b, how, pace);
-    hold_back(&b->others);
+    pin_resting(&b->foreign);
     b->due_ns = os_now_ns() + pace->limits.interval_max;
-    unsigned pause = others_pause(&b->others);
+    unsigned pause = foreign_pause(&b->foreign);
     if (pause == 0)
         return;
     b->view.truces++;
@@ -89,7 +89,7 @@ void beside_moved(struct beside *b, const void *base, size_t pages, enum migrate
     if (!b->on)
         return;
     if (o == MIGRATE_MOVED)
-        others_ours(&b->others, number_of(base), pages);
+        foreign_ours(&b->foreign, number_of(base), pages);
     else if (o == MIGRATE_THERE) /* by others, as we wanted it */
         b->view.found_pages += pages;
 }

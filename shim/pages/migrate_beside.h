@@ -6,7 +6,7 @@
 #define HYBRID_PAGES_MIGRATE_BESIDE_H
 
 #include "pages/mover.h"
-#include "pages/rules/others.h"
+#include "pages/rules/foreign.h"
 #include "pages/rules/pace.h"
 
 #define BESIDE_FOUND 1024u /* runs of pages in a pass; what is more waits for the next one */
@@ -22,7 +22,7 @@ struct beside {
     bool on, opened;
     bool forked; /* told by the program's threads */
     uint64_t page_ns, due_ns;
-    struct others others;
+    struct foreign foreign;
     struct beside_view view;
 };
 

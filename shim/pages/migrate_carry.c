@@ -102,15 +102,15 @@ void carry_end(struct carrier *c, bool whole)
 void carry_count(struct carrier *c, uint64_t look_ns)
 {
     struct migrate_judge *j = c->judge;
-    uint64_t told[HY_TIERS] = {0};
+    uint64_t accesses[HY_TIERS] = {0};
     bool all = judge_waits(j) && c->moves > 0 && sampler_period() > 0;
     for (unsigned i = 0; all && i < c->moves; i++)
-        all = sampler_told(c->kept[i].base, c->kept[i].bytes, &told[c->kept[i].to]);
+        all = sampler_accesses(c->kept[i].base, c->kept[i].bytes, &accesses[c->kept[i].to]);
     if (!all)
         return;
-    j->told[HY_DRAM] += told[HY_DRAM];
-    j->told[HY_PM] += told[HY_PM];
-    j->told_ns += look_ns;
+    j->accesses[HY_DRAM] += accesses[HY_DRAM];
+    j->accesses[HY_PM] += accesses[HY_PM];
+    j->accesses_ns += look_ns;
 }
 
 void carry_back(struct carrier *c, struct migrate_pass *pass)

@@ -70,7 +70,7 @@ void judge_gather(struct migrate_judge *j, struct pace *p)
         return;
     pace_wake(p);
     if (judge_counts(j)) {
-        sampler_forget();
+        sampler_cool();
         j->phases++;
     }
     /* What comes is compared with this. */
@@ -78,7 +78,7 @@ void judge_gather(struct migrate_judge *j, struct pace *p)
     j->calm_share = payoff_pm_share(&j->last);
     j->now = (struct payoff){0};
     j->moved_pages = j->moved_ns = j->regretted = 0;
-    j->told[HY_DRAM] = j->told[HY_PM] = j->told_ns = 0;
+    j->accesses[HY_DRAM] = j->accesses[HY_PM] = j->accesses_ns = 0;
     j->unjudged = j->other = 0;
 }
 
@@ -87,32 +87,32 @@ static enum verdict settle(struct migrate_judge *j, struct pace *p, int64_t gain
 {
     pace_result(p, gain, j->moved_ns, j->moved_pages, regretted);
     j->moved_pages = j->moved_ns = j->regretted = 0;
-    j->told[HY_DRAM] = j->told[HY_PM] = j->told_ns = 0;
+    j->accesses[HY_DRAM] = j->accesses[HY_PM] = j->accesses_ns = 0;
     return p->worthless == 0 ? VERDICT_GOOD : VERDICT_BAD;
 }
 
 static enum verdict judge_by_windows(struct migrate_judge *j, struct pace *p)
 {
-    bool told = j->now.lines > 0 && j->before.lines > 0;
+    bool compared = j->now.lines > 0 && j->before.lines > 0;
     int64_t gain = (int64_t)j->moved_ns;
-    if (told)
+    if (compared)
         gain = payoff_gain(&j->before, &j->now, figures_here(), (double)p->interval * HORIZON);
-    return settle(j, p, gain, told ? 0 : j->regretted);
+    return settle(j, p, gain, compared ? 0 : j->regretted);
 }
 
 /* Where accesses are counted page by page, those of the pages that moved tell it, whatever else
  * the program does: at once where it is plain, else when sweeps have come by all of them. */
 static enum verdict judge_by_pages(struct migrate_judge *j, struct pace *p)
 {
-    uint64_t up = j->told[HY_DRAM], down = j->told[HY_PM];
-    bool long_enough = j->told_ns >= SWEEP * p->limits.interval_min;
-    double horizon = (double)HY_MAX(p->interval, j->told_ns) * HORIZON;
-    int64_t gain = payoff_of_pages(up, down, sampler_period(), (double)j->told_ns, &j->last,
+    uint64_t up = j->accesses[HY_DRAM], down = j->accesses[HY_PM];
+    bool long_enough = j->accesses_ns >= SWEEP * p->limits.interval_min;
+    double horizon = (double)HY_MAX(p->interval, j->accesses_ns) * HORIZON;
+    int64_t gain = payoff_of_pages(up, down, sampler_period(), (double)j->accesses_ns, &j->last,
                                    figures_here(), horizon);
     /* Moves are traffic of PM, too: what makes more than it spares wears it out. */
     uint64_t half = j->moved_pages / 2;
     bool paid = gain >= (int64_t)j->moved_ns;
-    bool spares = payoff_spares_pm(up, down, sampler_period(), (double)j->told_ns, horizon,
+    bool spares = payoff_spares_pm(up, down, sampler_period(), (double)j->accesses_ns, horizon,
                                    j->moved_pages - half, half);
     bool plain = up > PLAIN * down && paid && spares;
     if (!plain && !long_enough)
@@ -128,7 +128,7 @@ enum verdict judge_pass(struct migrate_judge *j, struct pace *p)
     enum verdict said = VERDICT_NONE;
     judge_gather(j, p);
     due = ++j->unjudged >= JUDGED || j->now.windows >= 2 * JUDGED;
-    if (j->moved_pages > 0 && j->told_ns > 0)
+    if (j->moved_pages > 0 && j->accesses_ns > 0)
         said = judge_by_pages(j, p);
     else if (j->moved_pages > 0 && due)
         said = judge_by_windows(j, p);

@@ -15,8 +15,8 @@ struct migrate_judge {
     struct payoff before;                      /* those that were judged last */
     uint64_t moved_pages, moved_ns, regretted; /* not judged yet */
     unsigned unjudged;                         /* passes */
-    uint64_t told[HY_TIERS];      /* accesses to pages of the trial, by where they went, */
-    uint64_t told_ns;             /* in so much looking; 0: nobody counts them */
+    uint64_t accesses[HY_TIERS];  /* accesses to pages of the trial, by where they went, */
+    uint64_t accesses_ns;         /* in so much looking; 0: nobody counts them */
     double calm_share;            /* of lines from PM: the most of late; < 0: nobody counts */
     unsigned other;               /* windows in a row that had more of them */
     double least_wait, most_wait; /* for a line, of late; 0: not known */

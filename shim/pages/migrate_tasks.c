@@ -115,7 +115,7 @@ void migrate_tasks_end(void)
     staging_close();
 }
 
-void migrate_tasks_hold(void)
+void migrate_tasks_pin(void)
 {
-    staging_each(sampler_hold);
+    staging_each(sampler_pin);
 }

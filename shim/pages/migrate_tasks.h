@@ -9,6 +9,6 @@
 void migrate_tasks_begin(struct carrier *carrier);
 void migrate_tasks_end(void);
 /* Before a pass moves pages: what was staged for tasks is left to these. */
-void migrate_tasks_hold(void);
+void migrate_tasks_pin(void);
 
 #endif

@@ -55,7 +55,7 @@ static void sort_out(struct batch *b, enum migrate_outcome there, struct migrate
 
 /* One try on one node. The statuses are only a hint (they can say -EBUSY of pages of a huge
  * page that moved), so it is asked where the pages are. `told` keeps why they are not there. */
-static int try_node(struct batch *b, int node, int *told, struct migrate_result *ret)
+static int try_node(struct batch *b, int node, int *answer, struct migrate_result *ret)
 {
     int status[MIGRATE_PAGES];
     int r = os_move_pages(b->page, b->n, node, status, UNTOUCHED);
@@ -63,7 +63,7 @@ static int try_node(struct batch *b, int node, int *told, struct migrate_result 
     if (r != 0 && r != -ENOMEM && r != -EBUSY && r != -EAGAIN && r != -EINTR)
         return r;
     for (unsigned i = 0; i < b->n; i++)
-        told[b->index[i]] = r == -ENOMEM && status[i] == UNTOUCHED ? -ENOMEM : status[i];
+        answer[b->index[i]] = r == -ENOMEM && status[i] == UNTOUCHED ? -ENOMEM : status[i];
     int asked = os_page_nodes(b->page, b->n, b->where);
     if (asked != 0)
         return asked;
@@ -71,10 +71,10 @@ static int try_node(struct batch *b, int node, int *told, struct migrate_result 
     return 0;
 }
 
-static bool worth_waiting(const struct batch *b, const int *told)
+static bool worth_waiting(const struct batch *b, const int *answer)
 {
     for (unsigned i = 0; i < b->n; i++)
-        if (told[b->index[i]] != -EACCES && told[b->index[i]] != -ENOMEM)
+        if (answer[b->index[i]] != -EACCES && answer[b->index[i]] != -ENOMEM)
             return true;
     return false;
 }
@@ -82,29 +82,29 @@ static bool worth_waiting(const struct batch *b, const int *told)
 static int migrate_numa(uint64_t nodes, char *base, unsigned pages, struct migrate_result *ret)
 {
     struct batch b = {.n = pages, .nodes = nodes};
-    int told[MIGRATE_PAGES];
+    int answer[MIGRATE_PAGES];
     for (unsigned i = 0; i < pages; i++) {
         b.page[i] = base + i * HY_PAGE;
         b.index[i] = (uint16_t)i;
-        told[i] = UNTOUCHED;
+        answer[i] = UNTOUCHED;
     }
     int r = os_page_nodes(b.page, b.n, b.where);
     if (r != 0)
         return r;
     sort_out(&b, MIGRATE_THERE, ret);
     for (int try = 0; try < TRIES && b.n > 0; try++) {
-        if (try > 0 && !worth_waiting(&b, told))
+        if (try > 0 && !worth_waiting(&b, answer))
             break;
         if (try > 0)
             os_sleep_ns(PAUSE_NS << try);
         for (uint64_t left = nodes; left && b.n > 0; left &= left - 1) {
-            r = try_node(&b, __builtin_ctzll(left), told, ret);
+            r = try_node(&b, __builtin_ctzll(left), answer, ret);
             if (r != 0)
                 return r;
         }
     }
     for (unsigned i = 0; i < b.n; i++)
-        settle(ret, b.index[i], told[b.index[i]] == -ENOMEM ? MIGRATE_FULL : MIGRATE_REFUSED);
+        settle(ret, b.index[i], answer[b.index[i]] == -ENOMEM ? MIGRATE_FULL : MIGRATE_REFUSED);
     return 0;
 }
 

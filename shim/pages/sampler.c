@@ -36,7 +36,7 @@ static void choose(struct slot *slot, uint64_t number)
     slot->pages = HY_MIN(left, HISTORY_BLOCK);
     slot->gone = false;
     memset(slot->seen, 0, sizeof(slot->seen));
-    memset(slot->told, 0, sizeof(slot->told));
+    memset(slot->accesses, 0, sizeof(slot->accesses));
     history_watch(&hy_sampler->history[at], (uint32_t)number,
                   random_next(&hy_sampler->coverage.random), &slot->watched);
 }
@@ -77,7 +77,7 @@ static void next_round(void)
 
 /* What was told before the look began: of pages that have moved since it would tell what they were
  * chosen by. */
-static void told_before(uintptr_t address, bool store)
+static void drop_access(uintptr_t address, bool store)
 {
     (void)address;
     (void)store;
@@ -98,7 +98,7 @@ unsigned sampler_begin(uint64_t blocks)
         hy_sampler->slots = n;
         hy_sampler->counted = 0;
         if (sampler_counts())
-            (void)hy_sampler->writes->drain(told_before);
+            (void)hy_sampler->writes->drain(drop_access);
     }
     pthread_mutex_unlock(&hy_sampler_lock);
     /* One at a time: add and remove, which the program waits for, come in between. */
@@ -130,12 +130,12 @@ static struct slot *slot_among(unsigned n, uintptr_t address)
     return lo < n && hy_sampler->slot[lo].base <= address ? &hy_sampler->slot[lo] : NULL;
 }
 
-static void told(uintptr_t address, bool store)
+static void accesses(uintptr_t address, bool store)
 {
     struct slot *b = slot_among(hy_sampler->slots, address);
     if (!b)
         return;
-    struct page_seen *t = &b->told[(address - b->base) / HY_PAGE];
+    struct page_seen *t = &b->accesses[(address - b->base) / HY_PAGE];
     uint8_t *n = store ? &t->writes : &t->reads;
     *n += *n < UINT8_MAX;
 }
@@ -150,9 +150,9 @@ void sampler_round(unsigned round)
     pthread_mutex_lock(&hy_sampler_lock);
     if (hy_sampler && hy_sampler->slots) {
         if (hy_sampler->reads && hy_sampler->reads->drain)
-            (void)hy_sampler->reads->drain(told);
+            (void)hy_sampler->reads->drain(accesses);
         if (hy_sampler->writes && hy_sampler->writes->drain)
-            (void)hy_sampler->writes->drain(told);
+            (void)hy_sampler->writes->drain(accesses);
         if (round + 1 < HISTORY_ROUNDS)
             next_round();
     }
@@ -166,7 +166,7 @@ static uint64_t usual_count(void)
     uint64_t sum = 0, pages = 0;
     for (unsigned i = 0; i < hy_sampler->slots; i++)
         for (uint32_t k = 0; k < hy_sampler->slot[i].pages; k++) {
-            struct page_seen t = hy_sampler->slot[i].told[k];
+            struct page_seen t = hy_sampler->slot[i].accesses[k];
             sum += HY_MAX(t.reads, t.writes);
             pages += (t.reads | t.writes) != 0;
         }
@@ -175,18 +175,18 @@ static uint64_t usual_count(void)
 
 /* What was told, as rounds. Where writes are seen page by page, samples add the reads of pages
  * that are watched: of others nobody knows the writes. */
-static void add_told(struct slot *b, uint64_t most)
+static void add_accesses(struct slot *b, uint64_t most)
 {
-    bool writes_told = hy_sampler->writes->drain != NULL;
+    bool writes_sampled = hy_sampler->writes->drain != NULL;
     for (uint32_t k = 0; k < b->pages; k++) {
-        struct page_seen t = b->told[k];
-        if (writes_told)
+        struct page_seen t = b->accesses[k];
+        if (writes_sampled)
             page_set_add(&b->watched, k);
         if (!(t.reads | t.writes))
             continue;
         struct page_seen r = seen_from_counts(t.reads, t.writes, most);
         b->seen[k].reads |= r.reads;
-        if (writes_told)
+        if (writes_sampled)
             b->seen[k].writes |= r.writes;
     }
 }
@@ -228,11 +228,11 @@ void sampler_end(struct pass_stats *stats)
         if (b->gone || at == hy_sampler->ranges || hy_sampler->range[at].base > b->base ||
             (b->base - hy_sampler->range[at].base) % BLOCK_BYTES)
             continue;
-        add_told(b, most);
+        add_accesses(b, most);
         if (sampler_counts() && hy_sampler->rule.passes > 0)
             history_count(&hy_sampler->history[at],
-                          (uint32_t)((b->base - hy_sampler->range[at].base) / BLOCK_BYTES), b->told,
-                          &hy_sampler->rule, &hy_sampler->gain);
+                          (uint32_t)((b->base - hy_sampler->range[at].base) / BLOCK_BYTES),
+                          b->accesses, &hy_sampler->rule, &hy_sampler->gain);
         history_record(&hy_sampler->history[at],
                        (uint32_t)((b->base - hy_sampler->range[at].base) / BLOCK_BYTES),
                        &b->watched, b->seen, HISTORY_ROUNDS, stats);
@@ -271,7 +271,7 @@ unsigned sampler_period(void)
     return period;
 }
 
-bool sampler_told(const void *base, size_t bytes, uint64_t *sum)
+bool sampler_accesses(const void *base, size_t bytes, uint64_t *sum)
 {
     uintptr_t at = (uintptr_t)base, end = at + bytes;
     bool all = true;
@@ -280,8 +280,8 @@ bool sampler_told(const void *base, size_t bytes, uint64_t *sum)
         struct slot *b = hy_sampler ? slot_among(hy_sampler->counted, at) : NULL;
         all = b && !b->gone;
         if (all)
-            *sum +=
-                b->told[(at - b->base) / HY_PAGE].reads + b->told[(at - b->base) / HY_PAGE].writes;
+            *sum += b->accesses[(at - b->base) / HY_PAGE].reads +
+                    b->accesses[(at - b->base) / HY_PAGE].writes;
     }
     pthread_mutex_unlock(&hy_sampler_lock);
     return all;
@@ -364,7 +364,7 @@ void sampler_moved(void *base, size_t bytes, enum hy_tier to, bool moved)
     pthread_mutex_unlock(&hy_sampler_lock);
 }
 
-void sampler_forget(void)
+void sampler_cool(void)
 {
     bool more = true;
     /* One at a time, as others wait. */
@@ -372,7 +372,7 @@ void sampler_forget(void)
         pthread_mutex_lock(&hy_sampler_lock);
         more = hy_sampler && i < hy_sampler->ranges;
         if (more)
-            history_forget(&hy_sampler->history[i]);
+            history_cool(&hy_sampler->history[i]);
         pthread_mutex_unlock(&hy_sampler_lock);
     }
 }

@@ -98,7 +98,7 @@ unsigned sampler_takeback(struct page_move *list, unsigned cap, uint64_t *ret_pa
 void sampler_price(const struct worth_rule *rule);
 int64_t sampler_gain(void);
 /* The program has turned to something else: what pages did is forgotten, where they are is not. */
-void sampler_forget(void);
+void sampler_cool(void);
 /* Is all of this still watched, and on that tier? */
 bool sampler_all_on(const void *base, size_t bytes, enum hy_tier t);
 /* Pages were moved, or refused to (then `to` is where they still are). */
@@ -120,7 +120,7 @@ void sampler_ask_places(sampler_where_fn where, void *arg);
 unsigned sampler_places(uint64_t budget, sampler_where_fn where, void *arg,
                         struct sampler_found *ret, unsigned cap, uint64_t *ret_asked);
 /* These must not be moved in this pass. */
-void sampler_hold(void *base, size_t bytes);
+void sampler_pin(void *base, size_t bytes);
 /* Pages of the ranges, by tier and score band, of those that may move; all by tier. */
 void sampler_totals(uint64_t ret_pages[HY_TIERS][BANDS], uint64_t ret_on[HY_TIERS]);
 /* Pages of PM that would be on DRAM if there were room. */
@@ -158,7 +158,7 @@ void sampler_suspend(void);
 bool sampler_alive(void);
 /* Adds the accesses to these pages that the last pass was told of; false: not all were looked at.
  */
-bool sampler_told(const void *base, size_t bytes, uint64_t *sum);
+bool sampler_accesses(const void *base, size_t bytes, uint64_t *sum);
 /* One access told of stands for so many lines, reads and writes; 0: nobody counts them. */
 unsigned sampler_period(void);
 

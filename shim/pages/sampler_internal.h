@@ -15,7 +15,7 @@
 
 #define SOURCES 8u
 
-struct range {
+struct watched_range {
     uintptr_t base;
     size_t bytes;
     size_t room; /* bytes for which there are records */
@@ -29,12 +29,12 @@ struct slot {
     uint32_t pages;
     bool gone; /* unmapped since, or the source failed */
     struct page_set watched;
-    struct page_seen seen[HISTORY_BLOCK]; /* of rounds; */
-    struct page_seen told[HISTORY_BLOCK]; /* accesses told of, counts up to 255 */
+    struct page_seen seen[HISTORY_BLOCK];     /* of rounds; */
+    struct page_seen accesses[HISTORY_BLOCK]; /* accesses told of, counts up to 255 */
 };
 
 struct sampler {
-    struct range range[SAMPLER_RANGES]; /* sorted */
+    struct watched_range range[SAMPLER_RANGES]; /* sorted */
     struct history history[SAMPLER_RANGES];
     struct slot slot[SAMPLER_BATCH];
     unsigned ranges, slots, counted; /* counted: slots of the pass that is over */
@@ -67,9 +67,9 @@ void sampler_renew_reads(void);
 /* Index of the first range that ends above `at`. */
 unsigned sampler_find(uintptr_t at);
 /* The pages that [from, to) and a range have in common. */
-struct range_part {
+struct sampler_part_of {
     uint32_t first, pages;
 };
-struct range_part sampler_part(unsigned at, uintptr_t from, uintptr_t to);
+struct sampler_part_of sampler_part(unsigned at, uintptr_t from, uintptr_t to);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "pages/rules/others.h"
+#include "pages/rules/foreign.h"
 #include "pages/sampler_internal.h"
 
 struct asking {
@@ -13,7 +13,7 @@ struct asking {
 };
 
 /* One page in `step` of a block, the first one being `offset`; where each of them is. */
-static uint32_t ask(struct asking *a, unsigned at, struct range_part block, uint32_t step,
+static uint32_t ask(struct asking *a, unsigned at, struct sampler_part_of block, uint32_t step,
                     uint32_t offset, int8_t *ret)
 {
     void *page[HISTORY_BLOCK];
@@ -34,7 +34,7 @@ static bool elsewhere(unsigned at, uint32_t page, int8_t is)
 
 static void tell(struct asking *a, unsigned at, uint32_t first, uint32_t pages, enum hy_tier on)
 {
-    const struct range *r = &hy_sampler->range[at];
+    const struct watched_range *r = &hy_sampler->range[at];
     history_found(&hy_sampler->history[at], first, pages, on);
     a->found[a->n++] = (struct sampler_found){.base = (void *)(r->base + (size_t)first * HY_PAGE),
                                               .bytes = (size_t)pages * HY_PAGE,
@@ -43,7 +43,7 @@ static void tell(struct asking *a, unsigned at, uint32_t first, uint32_t pages, 
 }
 
 /* All pages of a block: runs of those that are elsewhere. */
-static void find_all(struct asking *a, unsigned at, struct range_part block)
+static void find_all(struct asking *a, unsigned at, struct sampler_part_of block)
 {
     int8_t is[HISTORY_BLOCK];
     uint32_t n = ask(a, at, block, 1, 0, is);
@@ -59,7 +59,7 @@ static void find_all(struct asking *a, unsigned at, struct range_part block)
 }
 
 /* What moves pages moves many: a few of a block tell whether to ask about all of it. */
-static void find_in(struct asking *a, unsigned at, struct range_part block, uint32_t step)
+static void find_in(struct asking *a, unsigned at, struct sampler_part_of block, uint32_t step)
 {
     int8_t is[HISTORY_BLOCK];
     bool any = step == 1;
@@ -73,7 +73,7 @@ static void find_in(struct asking *a, unsigned at, struct range_part block, uint
 }
 
 /* The next block, whatever has become of the ranges since the last one. */
-static bool next_block(unsigned *ret_at, struct range_part *ret)
+static bool next_block(unsigned *ret_at, struct sampler_part_of *ret)
 {
     unsigned at = sampler_find(hy_sampler->places);
     if (hy_sampler->ranges == 0)
@@ -83,7 +83,7 @@ static bool next_block(unsigned *ret_at, struct range_part *ret)
         hy_sampler->places = 0;
         hy_sampler->places_round++;
     }
-    const struct range *r = &hy_sampler->range[at];
+    const struct watched_range *r = &hy_sampler->range[at];
     uintptr_t from = HY_MAX(hy_sampler->places, r->base);
     from -= (from - r->base) % BLOCK_BYTES;
     *ret_at = at;
@@ -102,28 +102,28 @@ unsigned sampler_places(uint64_t budget, sampler_where_fn where, void *arg,
            a.n + HISTORY_BLOCK <= cap;
          left--) {
         unsigned at;
-        struct range_part block;
+        struct sampler_part_of block;
         /* One at a time, as others wait. Under the lock, so that what the program gives back
          * meanwhile is known afterwards. */
         pthread_mutex_lock(&hy_sampler_lock);
         more = hy_sampler && next_block(&at, &block);
         if (more)
             find_in(&a, at, block,
-                    others_step(hy_sampler->map.on[HY_DRAM] + hy_sampler->map.on[HY_PM], budget));
+                    foreign_step(hy_sampler->map.on[HY_DRAM] + hy_sampler->map.on[HY_PM], budget));
         pthread_mutex_unlock(&hy_sampler_lock);
     }
     *ret_asked = a.asked;
     return a.n;
 }
 
-void sampler_hold(void *base, size_t bytes)
+void sampler_pin(void *base, size_t bytes)
 {
     uintptr_t from = (uintptr_t)base, to = from + bytes;
     pthread_mutex_lock(&hy_sampler_lock);
     for (unsigned at = hy_sampler ? sampler_find(from) : 0;
          hy_sampler && at < hy_sampler->ranges && hy_sampler->range[at].base < to; at++) {
-        struct range_part p = sampler_part(at, from, to);
-        history_hold(&hy_sampler->history[at], p.first, p.pages);
+        struct sampler_part_of p = sampler_part(at, from, to);
+        history_pin(&hy_sampler->history[at], p.first, p.pages);
     }
     pthread_mutex_unlock(&hy_sampler_lock);
 }

@@ -23,12 +23,12 @@ unsigned sampler_find(uintptr_t at)
     return lo;
 }
 
-struct range_part sampler_part(unsigned at, uintptr_t from, uintptr_t to)
+struct sampler_part_of sampler_part(unsigned at, uintptr_t from, uintptr_t to)
 {
-    const struct range *r = &hy_sampler->range[at];
+    const struct watched_range *r = &hy_sampler->range[at];
     uintptr_t lo = HY_MAX(from, r->base), hi = HY_MIN(to, r->base + r->bytes);
-    return (struct range_part){(uint32_t)((lo - r->base) / HY_PAGE),
-                               (uint32_t)((hi - lo) / HY_PAGE)};
+    return (struct sampler_part_of){(uint32_t)((lo - r->base) / HY_PAGE),
+                                    (uint32_t)((hi - lo) / HY_PAGE)};
 }
 
 /* Records, and behind them counts where accesses are counted. */
@@ -81,7 +81,7 @@ static int insert(uintptr_t base, size_t bytes, enum hy_tier home, bool grows)
             behind * sizeof(hy_sampler->range[0]));
     memmove(&hy_sampler->history[at + 1], &hy_sampler->history[at],
             behind * sizeof(hy_sampler->history[0]));
-    hy_sampler->range[at] = (struct range){base, bytes, bytes, home, grows};
+    hy_sampler->range[at] = (struct watched_range){base, bytes, bytes, home, grows};
     history_init(&hy_sampler->history[at], records, counts_of(records, bytes),
                  (uint32_t)(bytes / HY_PAGE), home, &hy_sampler->map);
     hy_sampler->home[home] += bytes / HY_PAGE;
@@ -93,7 +93,7 @@ static int insert(uintptr_t base, size_t bytes, enum hy_tier home, bool grows)
  * not used yet takes no memory. */
 static int extend(unsigned at, size_t more)
 {
-    struct range *r = &hy_sampler->range[at];
+    struct watched_range *r = &hy_sampler->range[at];
     struct history *h = &hy_sampler->history[at];
     size_t bytes = r->bytes + more;
     if (bytes / HY_PAGE > UINT32_MAX / 2)
@@ -152,7 +152,8 @@ static void erase(unsigned at)
 }
 
 /* What is left of a range, as one of its own. No room: it is forgotten. */
-static void keep_piece(const struct range *r, const struct history *h, uintptr_t from, uintptr_t to)
+static void keep_piece(const struct watched_range *r, const struct history *h, uintptr_t from,
+                       uintptr_t to)
 {
     if (from >= to || insert(from, to - from, r->home, r->grows) != 0)
         return;
@@ -164,7 +165,7 @@ static void remove_locked(uintptr_t from, uintptr_t to)
 {
     unsigned at;
     while ((at = sampler_find(from)) < hy_sampler->ranges && hy_sampler->range[at].base < to) {
-        struct range r = hy_sampler->range[at];
+        struct watched_range r = hy_sampler->range[at];
         uintptr_t end = r.base + r.bytes;
         struct history old = hy_sampler->history[at];
         detach(at);
@@ -208,7 +209,7 @@ void sampler_remove(void *base, size_t bytes)
     /* What is between may be watched by a userfaultfd of the program's. */
     for (unsigned at = sampler_find(from);
          at < hy_sampler->ranges && hy_sampler->range[at].base < from + bytes; at++) {
-        const struct range *r = &hy_sampler->range[at];
+        const struct watched_range *r = &hy_sampler->range[at];
         uintptr_t lo = HY_MAX(from, r->base), hi = HY_MIN(from + bytes, r->base + r->bytes);
         source_remove((void *)lo, hi - lo);
     }
@@ -224,7 +225,7 @@ void sampler_discard(void *base, size_t bytes)
     pthread_mutex_lock(&hy_sampler_lock);
     for (unsigned at = sampler_find(from);
          at < hy_sampler->ranges && hy_sampler->range[at].base < to; at++) {
-        struct range_part p = sampler_part(at, from, to);
+        struct sampler_part_of p = sampler_part(at, from, to);
         history_absent(&hy_sampler->history[at], p.first, p.pages, hy_sampler->range[at].home);
     }
     pthread_mutex_unlock(&hy_sampler_lock);

@@ -40,7 +40,7 @@ bool load_rings_work(const struct load_rings *r)
     return r->own.base && r->own.pid == os_pid();
 }
 
-static bool hold(struct load_rings *r)
+static bool stop_rings(struct load_rings *r)
 {
     uint64_t old = __atomic_load_n(&held, __ATOMIC_ACQUIRE), pid = (uint64_t)os_pid();
     do {
@@ -93,7 +93,7 @@ int load_rings_open(struct load_rings *r, const struct load_event *events, unsig
     load_rings_close(r);
     if (os_seccomp() != 0)
         return -EACCES;
-    if (!hold(r))
+    if (!stop_rings(r))
         return -EBUSY;
     for (unsigned i = 0; i < n && found != 0; i++) {
         int one = os_load_open(&events[i].os, events[i].period, 0, 0, &r->own);

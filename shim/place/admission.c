@@ -43,20 +43,20 @@ static uint64_t footprint(void)
 
 static bool now_on_pm(void)
 {
-    uint64_t dram = get(&hy_pol.used[HY_DRAM]), pm = get(&hy_pol.used[HY_PM]);
+    uint64_t dram = load(&hy_pol.used[HY_DRAM]), pm = load(&hy_pol.used[HY_PM]);
     return state.guessed && dram + pm < footprint() / 2 ? state.on_pm : pm > dram;
 }
 
-void admission_tell(struct registry_told *told)
+void admission_publish(struct registry_published *published)
 {
-    told->marks &= REGISTRY_WRITES; /* as the counters say */
+    published->marks &= REGISTRY_WRITES; /* as the counters say */
     if (writes_by_profile())
-        told->marks |= REGISTRY_WRITES;
+        published->marks |= REGISTRY_WRITES;
     if (now_on_pm())
-        told->marks |= REGISTRY_ON_PM;
+        published->marks |= REGISTRY_ON_PM;
     if (state.began_ns)
-        told->marks |= REGISTRY_ASKED;
-    told->arrived_ns = admission_pending() ? state.arrived_ns : 0;
+        published->marks |= REGISTRY_ASKED;
+    published->arrived_ns = admission_pending() ? state.arrived_ns : 0;
 }
 
 /* --- to wait or not --------------------------------------------------------------------- */
@@ -116,7 +116,7 @@ void admission_child(void)
 
 static void guess(const struct place_machine *m, unsigned self)
 {
-    uint64_t dram = HY_MIN(hy_pol.limit[HY_DRAM], get(&hy_pol.claimed) + placement_free(m, self));
+    uint64_t dram = HY_MIN(hy_pol.limit[HY_DRAM], load(&hy_pol.claimed) + placement_free(m, self));
 
     state.on_pm = hy_pol.policy == HY_POLICY_PM ||
                   (hy_pol.policy != HY_POLICY_DRAM && admission_on_pm(footprint(), dram));
@@ -139,8 +139,8 @@ static void judge(const struct registry_view *v, const struct place_machine *m, 
     bool helper = false;
 
     for (unsigned i = 0; i < v->n; i++) {
-        const struct registry_told *t = &v->entry[i].told;
-        uint64_t told_ns = v->entry[i].heartbeat_ns;
+        const struct registry_published *t = &v->entry[i].published;
+        uint64_t seen_ns = v->entry[i].heartbeat_ns;
         helper |=
             v->entry[i].here && v->entry[i].pid == os_parent_pid() && (t->marks & REGISTRY_ASKED);
         /* A number of another PID namespace may be ours, too: the slot's is nobody else's. */
@@ -150,7 +150,7 @@ static void judge(const struct registry_view *v, const struct place_machine *m, 
                                             .writes = t->marks & REGISTRY_WRITES,
                                             .on_pm = t->marks & REGISTRY_ON_PM,
                                             .arrived_ns = t->arrived_ns,
-                                            .age_ns = now > told_ns ? now - told_ns : 0};
+                                            .age_ns = now > seen_ns ? now - seen_ns : 0};
     }
     guess(m, self);
     party[self].on_pm = state.on_pm;

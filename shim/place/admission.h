@@ -32,6 +32,6 @@ void admission_child(void); /* in a forked child: it does not wait */
 void admission_get(struct admission_view *ret);
 /* Adds to what is published: what this process waits for, what it writes, where its data are. By
  * company.c, with its lock. */
-void admission_tell(struct registry_told *told);
+void admission_publish(struct registry_published *published);
 
 #endif

@@ -45,7 +45,7 @@ static __thread uint64_t short_of __attribute__((tls_model("initial-exec")));
  * others leave. */
 static void claim_rest_locked(void)
 {
-    uint64_t used = get(&hy_pol.used[HY_DRAM]), have = get(&hy_pol.claimed);
+    uint64_t used = load(&hy_pol.used[HY_DRAM]), have = load(&hy_pol.claimed);
     uint64_t need = used > hy_pol.inherited ? used - hy_pol.inherited : 0;
     for (uint64_t part = need; have < need && part >= HEAP_CHUNK;) {
         part = HY_MIN(part, need - have);
@@ -54,7 +54,7 @@ static void claim_rest_locked(void)
         else
             part /= 2;
     }
-    put(&hy_pol.claimed, have);
+    store(&hy_pol.claimed, have);
 }
 
 /* What a small program needs: it shall not have to wait for a thread of ours. */
@@ -66,7 +66,7 @@ static uint64_t first_part(void)
 static void claim_first_locked(void)
 {
     if (registry_claim_dram(hy_pol.reg, first_part()) == 0)
-        put(&hy_pol.claimed, get(&hy_pol.claimed) + first_part());
+        store(&hy_pol.claimed, load(&hy_pol.claimed) + first_part());
 }
 
 static void join_locked(void)
@@ -75,7 +75,7 @@ static void join_locked(void)
     if (hy_pol.reg_state != REG_NOT_YET)
         return;
     hy_pol.reg_state = REG_NONE;
-    put(&hy_pol.claimed, ALONE);
+    store(&hy_pol.claimed, ALONE);
     if (!hy_pol.reg_path[0])
         return;
     int e = hy_pol.reg ? 0 : registry_open(hy_pol.reg_path, hy_pol.shared, &hy_pol.reg);
@@ -84,7 +84,7 @@ static void join_locked(void)
     if (e == 0) {
         hy_pol.reg_state = REG_JOINED;
         was_joined = true;
-        put(&hy_pol.claimed, 0);
+        store(&hy_pol.claimed, 0);
         claim_rest_locked();
         claim_first_locked();
         registry_read(hy_pol.reg, &hy_pol.view);
@@ -121,12 +121,12 @@ static unsigned read_machine_locked(uint64_t max_age_ns)
 
 static void publish_locked(void)
 {
-    hy_pol.told.cls = (enum hy_class)hy_pol.cls;
-    hy_pol.told.pm_bytes = get(&hy_pol.used[HY_PM]);
-    hy_pol.told.wish_bytes = get(&hy_pol.wish);
-    hy_pol.told.asked_bytes = get(&hy_pol.asked);
-    admission_tell(&hy_pol.told);
-    registry_publish(hy_pol.reg, &hy_pol.told);
+    hy_pol.published.cls = (enum hy_class)hy_pol.cls;
+    hy_pol.published.pm_bytes = load(&hy_pol.used[HY_PM]);
+    hy_pol.published.wish_bytes = load(&hy_pol.wish);
+    hy_pol.published.asked_bytes = load(&hy_pol.asked);
+    admission_publish(&hy_pol.published);
+    registry_publish(hy_pol.reg, &hy_pol.published);
 }
 
 /* Algorithm 1 for `bytes` more DRAM, over what the control thread read last. What others
@@ -137,8 +137,8 @@ static bool may_claim_locked(uint64_t bytes)
     if (hy_pol.policy != HY_POLICY_AUTO || !hy_pol.machine_ns || self >= hy_pol.machine.n_apps)
         return true;
     /* What we hold by now, not what was read a while ago. */
-    hy_pol.machine.app[self].dram_bytes = get(&hy_pol.claimed);
-    hy_pol.machine.app[self].wish_bytes = get(&hy_pol.wish);
+    hy_pol.machine.app[self].dram_bytes = load(&hy_pol.claimed);
+    hy_pol.machine.app[self].wish_bytes = load(&hy_pol.wish);
     return placement_decide(&hy_pol.machine, self, bytes).tier == HY_DRAM;
 }
 
@@ -150,12 +150,12 @@ static void wish_locked(void)
     unsigned self = read_machine_locked(MACHINE_AGE_NS);
     if (hy_pol.policy != HY_POLICY_AUTO || !unmet || self >= hy_pol.machine.n_apps)
         return;
-    hy_pol.machine.app[self].wish_bytes = get(&hy_pol.wish);
+    hy_pol.machine.app[self].wish_bytes = load(&hy_pol.wish);
     struct place_decision d = placement_decide(&hy_pol.machine, self, unmet);
     if (d.tier == HY_DRAM || !d.wish_bytes)
         return;
-    uint64_t most = get(&hy_pol.used[HY_PM]) + unmet;
-    put(&hy_pol.wish, HY_MIN(get(&hy_pol.wish) + d.wish_bytes, most));
+    uint64_t most = load(&hy_pol.used[HY_PM]) + unmet;
+    store(&hy_pol.wish, HY_MIN(load(&hy_pol.wish) + d.wish_bytes, most));
     hy_pol.wish_ns = os_now_ns();
     publish_locked();
 }
@@ -164,20 +164,20 @@ static void wish_locked(void)
  * foresees: Algorithm 1's S is the program's need then. */
 static void want_locked(unsigned self)
 {
-    uint64_t placed = policy_used(), coming = hy_pol.told.need_bytes;
+    uint64_t placed = policy_used(), coming = hy_pol.published.need_bytes;
     uint64_t wanted =
-        HY_MIN(HY_MAX(get(&hy_pol.wanted), coming - HY_MIN(placed, coming)),
-               hy_pol.limit[HY_DRAM] - HY_MIN(get(&hy_pol.used[HY_DRAM]), hy_pol.limit[HY_DRAM]));
-    if (hy_pol.policy != HY_POLICY_AUTO || wanted <= get(&hy_pol.wish) ||
+        HY_MIN(HY_MAX(load(&hy_pol.wanted), coming - HY_MIN(placed, coming)),
+               hy_pol.limit[HY_DRAM] - HY_MIN(load(&hy_pol.used[HY_DRAM]), hy_pol.limit[HY_DRAM]));
+    if (hy_pol.policy != HY_POLICY_AUTO || wanted <= load(&hy_pol.wish) ||
         self >= hy_pol.machine.n_apps)
         return;
     hy_pol.machine.app[self].wish_bytes = 0; /* ours: it is made anew */
-    put(&hy_pol.wish, HY_MAX(placement_wish(&hy_pol.machine, self, wanted), get(&hy_pol.wish)));
+    store(&hy_pol.wish, HY_MAX(placement_wish(&hy_pol.machine, self, wanted), load(&hy_pol.wish)));
 }
 
 static bool claim_locked(uint64_t need)
 {
-    uint64_t have = get(&hy_pol.claimed);
+    uint64_t have = load(&hy_pol.claimed);
     if (hy_pol.reg_state != REG_JOINED || need <= have)
         return true;
     uint64_t step = hy_align_up(need - have, hy_pol.lease);
@@ -186,11 +186,11 @@ static bool claim_locked(uint64_t need)
     if (!may_claim_locked(need - have))
         return false;
     if (registry_claim_dram(hy_pol.reg, step) == 0) {
-        put(&hy_pol.claimed, have + step);
+        store(&hy_pol.claimed, have + step);
         return true;
     }
     if (registry_claim_dram(hy_pol.reg, need - have) == 0) {
-        put(&hy_pol.claimed, need);
+        store(&hy_pol.claimed, need);
         return true;
     }
     return false;
@@ -201,7 +201,7 @@ static bool claim_or_deny_locked(uint64_t need)
 {
     if (claim_locked(need))
         return true;
-    put(&hy_pol.denied, need);
+    store(&hy_pol.denied, need);
     __atomic_store_n(&hy_pol.denied_ns, os_now_ns(), __ATOMIC_RELEASE);
     return false;
 }
@@ -209,12 +209,12 @@ static bool claim_or_deny_locked(uint64_t need)
 static bool was_denied(uint64_t need)
 {
     uint64_t when = __atomic_load_n(&hy_pol.denied_ns, __ATOMIC_ACQUIRE);
-    return when && need >= get(&hy_pol.denied) && os_now_ns() - when < RETRY_NS;
+    return when && need >= load(&hy_pol.denied) && os_now_ns() - when < RETRY_NS;
 }
 
 static void ask_for(uint64_t need)
 {
-    uint64_t most = get(&hy_pol.needed);
+    uint64_t most = load(&hy_pol.needed);
     while (most < need && !__atomic_compare_exchange_n(&hy_pol.needed, &most, need, true,
                                                        __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         ;
@@ -225,7 +225,7 @@ static void ask_for(uint64_t need)
 bool share_cover(uint64_t total)
 {
     uint64_t need = total > hy_pol.inherited ? total - hy_pol.inherited : 0;
-    uint64_t claimed = get(&hy_pol.claimed), ahead = need + hy_pol.lease / AHEAD_PART;
+    uint64_t claimed = load(&hy_pol.claimed), ahead = need + hy_pol.lease / AHEAD_PART;
     ahead = HY_MIN(ahead, HY_MAX(hy_pol.limit[HY_DRAM], need)); /* more is never used */
     if (HY_LIKELY(need <= claimed)) {
         if (HY_UNLIKELY(ahead > claimed) && !ours && control_running() && !was_denied(ahead))
@@ -254,7 +254,7 @@ uint64_t policy_short_of(void)
 
 enum claim_answer policy_claim_answer(uint64_t need)
 {
-    if (need <= get(&hy_pol.claimed))
+    if (need <= load(&hy_pol.claimed))
         return CLAIM_MADE;
     if (was_denied(need))
         return CLAIM_DENIED;
@@ -275,26 +275,26 @@ static void claim_inherited_locked(void)
     if (hy_pol.inherited == 0 || parent == hy_pol.parent ||
         parent == 0) /* 0: beyond its namespace */
         return;
-    uint64_t used = get(&hy_pol.used[HY_DRAM]);
+    uint64_t used = load(&hy_pol.used[HY_DRAM]);
     hy_pol.inherited = HY_MIN(hy_pol.inherited, used);
     uint64_t step = hy_pol.inherited;
     while (step >= HEAP_CHUNK && registry_claim_dram(hy_pol.reg, step) != 0)
         step /= 2;
     if (step < HEAP_CHUNK)
         return;
-    put(&hy_pol.claimed, get(&hy_pol.claimed) + step);
+    store(&hy_pol.claimed, load(&hy_pol.claimed) + step);
     hy_pol.inherited -= step;
 }
 
 static void give_back_locked(void)
 {
-    uint64_t used = get(&hy_pol.used[HY_DRAM]), have = get(&hy_pol.claimed);
+    uint64_t used = load(&hy_pol.used[HY_DRAM]), have = load(&hy_pol.claimed);
     uint64_t need = used > hy_pol.inherited ? used - hy_pol.inherited : 0;
-    if (get(&hy_pol.asked) == 0) /* by others: then all of it */
+    if (load(&hy_pol.asked) == 0) /* by others: then all of it */
         need += first_part();
     if (hy_pol.reg_state != REG_JOINED || have <= need)
         return;
-    put(&hy_pol.claimed, need);
+    store(&hy_pol.claimed, need);
     registry_return_dram(hy_pol.reg, have - need);
 }
 
@@ -321,8 +321,8 @@ uint64_t policy_dram_share(void)
     join_locked();
     if (hy_pol.reg_state == REG_JOINED) {
         unsigned self = read_machine_locked(MACHINE_AGE_NS);
-        uint64_t claimed = hy_pol.inherited + get(&hy_pol.claimed);
-        uint64_t asked = HY_MIN(get(&hy_pol.asked), claimed);
+        uint64_t claimed = hy_pol.inherited + load(&hy_pol.claimed);
+        uint64_t asked = HY_MIN(load(&hy_pol.asked), claimed);
         share = HY_MIN(share, claimed - asked + placement_free(&hy_pol.machine, self));
     }
     hy_lock_release(&lock);
@@ -348,7 +348,7 @@ void policy_join(void)
 /* What nobody needs for a while goes back; the tick gives back the rest. */
 static bool much_to_spare(void)
 {
-    uint64_t used = get(&hy_pol.used[HY_DRAM]), have = get(&hy_pol.claimed);
+    uint64_t used = load(&hy_pol.used[HY_DRAM]), have = load(&hy_pol.claimed);
     return have > (used > hy_pol.inherited ? used - hy_pol.inherited : 0) + 4 * hy_pol.lease;
 }
 
@@ -363,7 +363,7 @@ bool policy_refresh(void)
         if (!claim_or_deny_locked(need))
             wish_locked();
         else if (need)
-            put(&hy_pol.unmet, 0);
+            store(&hy_pol.unmet, 0);
         else if (much_to_spare())
             give_back_locked();
     }
@@ -377,13 +377,13 @@ void share_tick(void)
     join_locked(); /* also without DRAM: the others shall see us */
     if (hy_pol.reg_state == REG_JOINED) {
         unsigned self = read_machine_locked(0);
-        hy_pol.told.threads = runtime_program_threads();
+        hy_pol.published.threads = runtime_program_threads();
         if (!registry_joined(hy_pol.reg)) /* our slot was lost: take a new one */
             hy_pol.reg_state = REG_NOT_YET;
         shares_divide(&hy_pol.view, self);
-        put(&hy_pol.asked, HY_MAX(placement_asked_of(&hy_pol.machine, self), shares_asked()));
+        store(&hy_pol.asked, HY_MAX(placement_asked_of(&hy_pol.machine, self), shares_asked()));
         if (os_now_ns() - hy_pol.wish_ns > WISH_HOLD_NS)
-            put(&hy_pol.wish, 0);
+            store(&hy_pol.wish, 0);
         wish_locked();
         want_locked(self);
         claim_inherited_locked();
@@ -411,12 +411,12 @@ bool share_look(share_see_fn see)
     return in;
 }
 
-void policy_tell(const struct registry_told *told)
+void policy_publish(const struct registry_published *published)
 {
     hy_lock_take(&lock);
-    uint32_t threads = hy_pol.told.threads;
-    hy_pol.told = *told;
-    hy_pol.told.threads = threads;
+    uint32_t threads = hy_pol.published.threads;
+    hy_pol.published = *published;
+    hy_pol.published.threads = threads;
     hy_lock_release(&lock);
 }
 
@@ -480,7 +480,7 @@ void policy_leave(void)
     if (hy_pol.reg_state == REG_JOINED)
         registry_leave(hy_pol.reg);
     hy_pol.reg_state = REG_NONE;
-    put(&hy_pol.claimed, ALONE);
+    store(&hy_pol.claimed, ALONE);
     hy_lock_release(&lock);
 }
 
@@ -497,18 +497,18 @@ void policy_postfork(void)
 /* The child shares these pages until one of them writes: they count once, with the parent. */
 void policy_child(void)
 {
-    hy_pol.inherited = get(&hy_pol.used[HY_DRAM]);
+    hy_pol.inherited = load(&hy_pol.used[HY_DRAM]);
     hy_pol.parent = os_noted_pid(); /* the child may be an orphan before it can ask */
     hy_pol.born_with = policy_used();
-    put(&hy_pol.claimed, ALONE); /* until its control thread joins */
-    put(&hy_pol.needed, 0);
-    put(&hy_pol.denied_ns, 0);
-    put(&hy_pol.wish, 0);
-    put(&hy_pol.wanted, 0);
-    put(&hy_pol.asked, 0);
+    store(&hy_pol.claimed, ALONE); /* until its control thread joins */
+    store(&hy_pol.needed, 0);
+    store(&hy_pol.denied_ns, 0);
+    store(&hy_pol.wish, 0);
+    store(&hy_pol.wanted, 0);
+    store(&hy_pol.asked, 0);
     shares_child();
     __atomic_store_n(&hy_pol.stale, false, __ATOMIC_RELAXED);
-    hy_pol.told = (struct registry_told){.threads = 1};
+    hy_pol.published = (struct registry_published){.threads = 1};
     ours = false;
     if (hy_pol.reg && !runtime_is_sandboxed()) /* else it gets no thread that could join */
         registry_after_fork_child(hy_pol.reg);

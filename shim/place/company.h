@@ -26,11 +26,11 @@ struct policy_state {
     uint64_t lease;     /* claims are made in steps of this */
     uint64_t shared;    /* the budget of all */
     uint64_t wish, asked;
-    struct registry_told told; /* under lock; what is not ours comes by policy_tell */
-    uint64_t wanted;           /* pages on PM that would come up, in bytes */
-    uint64_t unmet;            /* turned away for lack of shared DRAM, not yet wished for */
-    uint64_t wish_ns;          /* of the last addition to the wish */
-    bool closed[HY_TIERS];     /* turned somebody away since it last had room */
+    struct registry_published published; /* under lock; what is not ours comes by policy_publish */
+    uint64_t wanted;                     /* pages on PM that would come up, in bytes */
+    uint64_t unmet;        /* turned away for lack of shared DRAM, not yet wished for */
+    uint64_t wish_ns;      /* of the last addition to the wish */
+    bool closed[HY_TIERS]; /* turned somebody away since it last had room */
     enum { REG_NOT_YET, REG_JOINED, REG_NONE } reg_state; /* written under lock */
     struct registry *reg;
     char reg_path[HY_PATH_MAX], reg_error[96];
@@ -42,12 +42,12 @@ struct policy_state {
 };
 extern struct policy_state hy_pol;
 
-static inline uint64_t get(const uint64_t *p)
+static inline uint64_t load(const uint64_t *p)
 {
     return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
 
-static inline void put(uint64_t *p, uint64_t v)
+static inline void store(uint64_t *p, uint64_t v)
 {
     __atomic_store_n(p, v, __ATOMIC_RELAXED);
 }

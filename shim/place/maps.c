@@ -9,7 +9,7 @@
 #define WORTH_WATCHING 16 /* not a reservation of which little is used: records cost memory */
 #define SLICE_PAGES    ((size_t)16384) /* looked at under one hold of the lock */
 
-struct range {
+struct mapping {
     uintptr_t base;
     size_t len;
     uint64_t charged, most; /* most: that was charged at a time */
@@ -17,12 +17,12 @@ struct range {
     uint64_t seen;          /* of them in memory */
     enum hy_tier tier;
     uint16_t site;
-    bool told;
+    bool watched;
     bool part; /* behind a hole: not what the site's mapping is counted by */
 };
 
 static struct hy_lock lock;
-static struct range *table;
+static struct mapping *table;
 static unsigned n_ranges, cap_ranges;
 static uintptr_t cursor; /* measuring goes on at the range that holds it */
 static const struct maps_host *host;
@@ -57,11 +57,11 @@ static bool make_room(void)
     void *m;
     if (n_ranges < cap_ranges)
         return true;
-    if (cap > MAPS_MAX || os_map_anon(cap * sizeof(struct range), &m))
+    if (cap > MAPS_MAX || os_map_anon(cap * sizeof(struct mapping), &m))
         return false;
     if (cap_ranges) {
-        memcpy(m, table, n_ranges * sizeof(struct range));
-        os_unmap(table, cap_ranges * sizeof(struct range));
+        memcpy(m, table, n_ranges * sizeof(struct mapping));
+        os_unmap(table, cap_ranges * sizeof(struct mapping));
     }
     table = m;
     cap_ranges = cap;
@@ -73,17 +73,17 @@ static void set_count(unsigned n)
     __atomic_store_n(&n_ranges, n, __ATOMIC_RELAXED);
 }
 
-static bool insert(unsigned at, struct range r)
+static bool insert(unsigned at, struct mapping r)
 {
     if (!make_room())
         return false;
-    memmove(table + at + 1, table + at, (n_ranges - at) * sizeof(struct range));
+    memmove(table + at + 1, table + at, (n_ranges - at) * sizeof(struct mapping));
     table[at] = r;
     set_count(n_ranges + 1);
     return true;
 }
 
-static void set_charged(struct range *r, uint64_t bytes)
+static void set_charged(struct mapping *r, uint64_t bytes)
 {
     uint64_t more = bytes > r->most ? bytes - r->most : 0;
     if (bytes == r->charged)
@@ -95,14 +95,14 @@ static void set_charged(struct range *r, uint64_t bytes)
     r->most += more;
 }
 
-static void end(struct range *r)
+static void end(struct mapping *r)
 {
     set_charged(r, 0);
     if (r->site && !r->part)
         host->gone(r->site);
 }
 
-static void restart_scan(struct range *r)
+static void restart_scan(struct mapping *r)
 {
     r->scanned = 0;
     r->seen = 0;
@@ -111,17 +111,17 @@ static void restart_scan(struct range *r)
 /* Cut [from, to) out of the range at `at`; true if the range is gone. */
 static bool cut(unsigned at, uintptr_t from, uintptr_t to)
 {
-    struct range *r = &table[at];
+    struct mapping *r = &table[at];
     uintptr_t top = r->base + r->len;
     restart_scan(r);
     if (from <= r->base && to >= top) {
         end(r);
-        memmove(r, r + 1, (n_ranges - at - 1) * sizeof(struct range));
+        memmove(r, r + 1, (n_ranges - at - 1) * sizeof(struct mapping));
         set_count(n_ranges - 1);
         return true;
     }
     if (from > r->base && to < top) { /* a hole: two ranges */
-        struct range right = *r;
+        struct mapping right = *r;
         right.base = to;
         right.len = top - to;
         right.part = true;
@@ -164,7 +164,7 @@ void maps_remove(void *base, size_t len)
 
 void maps_add(void *base, size_t len, enum hy_tier t, uint16_t site, uint64_t charged)
 {
-    struct range r = {.base = (uintptr_t)base, .len = hy_align_up(len, HY_PAGE), .tier = t};
+    struct mapping r = {.base = (uintptr_t)base, .len = hy_align_up(len, HY_PAGE), .tier = t};
     r.site = site;
     r.charged = r.most = charged;
     hy_lock_take(&lock);
@@ -178,10 +178,10 @@ void maps_tell_new(void (*fn)(void *base, size_t len, enum hy_tier t))
 {
     hy_lock_take(&lock);
     for (unsigned i = 0; i < n_ranges; i++) {
-        struct range *r = &table[i];
-        if (r->told || r->charged < r->len / WORTH_WATCHING)
+        struct mapping *r = &table[i];
+        if (r->watched || r->charged < r->len / WORTH_WATCHING)
             continue;
-        r->told = true;
+        r->watched = true;
         fn((void *)r->base, r->len, r->tier);
     }
     hy_lock_release(&lock);
@@ -228,7 +228,7 @@ static size_t measure_slice(size_t max_pages, bool *ret_whole)
     if (i == n_ranges)
         i = 0;
     if (n_ranges) {
-        struct range *r = &table[i];
+        struct mapping *r = &table[i];
         size_t pages = HY_MIN(HY_MIN(max_pages, SLICE_PAGES), (r->len - r->scanned) / HY_PAGE);
         size_t here = 0;
         /* Not mapped any more (a raw system call of the program): nothing there. */

@@ -79,7 +79,7 @@ static void unlock(void)
     __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
 }
 
-static uint64_t get(const uint64_t *p)
+static uint64_t load(const uint64_t *p)
 {
     return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
@@ -99,7 +99,7 @@ static double saves(unsigned i)
 
 static uint64_t patience(unsigned i)
 {
-    double all = (double)(get(&pl.stamp[i]) ? pl.footprint : pl.total) * pl.planned_scale;
+    double all = (double)(load(&pl.stamp[i]) ? pl.footprint : pl.total) * pl.planned_scale;
     return (uint64_t)all;
 }
 
@@ -109,7 +109,7 @@ static uint64_t patience(unsigned i)
 static bool all_came(unsigned i)
 {
     double in_all = (double)hy_config.profile.sites[i].bytes * pl.planned_scale;
-    return (double)get(&pl.came[i]) >= in_all * (1 - SCALE_MARGIN);
+    return (double)load(&pl.came[i]) >= in_all * (1 - SCALE_MARGIN);
 }
 
 static void update_states(uint64_t now)
@@ -117,8 +117,8 @@ static void update_states(uint64_t now)
     for (unsigned i = 0; i < pl.n_profile; i++) {
         struct quota_site *s = &pl.state[i];
         s->live = sites_steered_live(i);
-        s->lapsed = now - get(&pl.stamp[i]) > patience(i) || (floor_on() && all_came(i)) ||
-                    (pl.unlikely[i] && get(&pl.stamp[i]) == 0);
+        s->lapsed = now - load(&pl.stamp[i]) > patience(i) || (floor_on() && all_came(i)) ||
+                    (pl.unlikely[i] && load(&pl.stamp[i]) == 0);
     }
 }
 
@@ -144,11 +144,11 @@ static void set_tiers(void)
     fill_up(fills);
     for (unsigned i = 0; i < pl.n_profile; i++) {
         /* Room enough for all: what is idle need not go to PM. */
-        bool told = pl.site[i].fixed || pl.quota[i] > 0 || pl.tight;
+        bool steered = pl.site[i].fixed || pl.quota[i] > 0 || pl.tight;
         enum hy_tier t = pl.site[i].fixed          ? pl.site[i].tier
                          : pl.quota[i] || fills[i] ? HY_DRAM
                                                    : HY_PM;
-        sites_set_tier(i, told, t);
+        sites_set_tier(i, steered, t);
     }
 }
 
@@ -165,7 +165,7 @@ static void publish_kept(uint64_t now)
         k->entry[k->n].site = (uint16_t)i;
         k->entry[k->n].slack = pl.quota[i] / HY_MAX(pl.state[i].block, 1u) * HY_PAGE;
         k->entry[k->n++].quota = pl.quota[i];
-        k->lapse_at = HY_MIN(k->lapse_at, HY_MAX(get(&pl.stamp[i]) + patience(i), now) + 1);
+        k->lapse_at = HY_MIN(k->lapse_at, HY_MAX(load(&pl.stamp[i]) + patience(i), now) + 1);
     }
     __atomic_store_n(&kept, k, __ATOMIC_RELEASE);
 }
@@ -216,7 +216,7 @@ static void fill(void)
 {
     if (!is_on()) /* given up a moment ago */
         return;
-    uint64_t now = get(&volume);
+    uint64_t now = load(&volume);
     update_states(now);
     site_quota_fill(&pl.plan, pl.state, pl.share, pl.quota);
     set_tiers();
@@ -268,7 +268,7 @@ static bool choose_small(const struct profile *p, bool small[PROFILE_MAX_SITES])
     double best = 0;
     bool any = false;
     for (unsigned i = 0; pl.on && i < pl.n_profile; i++) {
-        const struct plan_place *place = &pl.plan.place[i];
+        const struct plan_tier *place = &pl.plan.place[i];
         if (place->tier == HY_DRAM && pl.site[i].bytes > 0)
             best = HY_MAX(best, place->saves_ns / (double)pl.site[i].bytes);
     }
@@ -361,7 +361,7 @@ void planned_alloc(site_id id, size_t n, uint32_t weight, enum hy_tier *tier)
         if (sites_steered_live((unsigned)i) <= (uint64_t)n * weight)
             site_turn_begin(&pl.turn[i], now);
         first = __atomic_exchange_n(&pl.stamp[i], now, __ATOMIC_RELAXED) == 0;
-        look |= first || sites_steered_live((unsigned)i) > get(&pl.quota[i]);
+        look |= first || sites_steered_live((unsigned)i) > load(&pl.quota[i]);
     }
     if (look && try_lock()) {
         if (first)
@@ -384,7 +384,7 @@ void planned_free(site_id id)
     if (i < 0)
         return;
     if (sites_steered_live((unsigned)i) == 0)
-        site_turn_end(&pl.turn[i], get(&volume));
+        site_turn_end(&pl.turn[i], load(&volume));
     keep();
 }
 
@@ -410,7 +410,7 @@ void planned_tick(void)
 static bool is_in_place(void)
 {
     for (unsigned i = 0; i < pl.n_profile && !pl.in_place; i++)
-        if (pl.plan.place[i].dram_bytes > 0 && get(&pl.stamp[i]) == 0 &&
+        if (pl.plan.place[i].dram_bytes > 0 && load(&pl.stamp[i]) == 0 &&
             hy_config.profile.sites[i].max_size >= hy_config.set.site_min)
             return false;
     pl.in_place = true;

@@ -20,7 +20,7 @@ struct policy_state hy_pol;
 
 static void note_peak(enum hy_tier t, uint64_t now)
 {
-    uint64_t peak = get(&hy_pol.peak[t]);
+    uint64_t peak = load(&hy_pol.peak[t]);
     while (now > peak && !__atomic_compare_exchange_n(&hy_pol.peak[t], &peak, now, true,
                                                       __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
@@ -28,7 +28,7 @@ static void note_peak(enum hy_tier t, uint64_t now)
 
 static bool yielding(void)
 {
-    return hy_pol.policy == HY_POLICY_AUTO && hy_pol.cls == HY_CLASS_CPU && get(&hy_pol.asked) > 0;
+    return hy_pol.policy == HY_POLICY_AUTO && hy_pol.cls == HY_CLASS_CPU && load(&hy_pol.asked) > 0;
 }
 
 /* --- what the heaps and mappings ask --------------------------------------------- */
@@ -38,7 +38,7 @@ static uint64_t room_of(enum hy_tier t)
     /* The calls by which files grow are not an allocator's. */
     if (t == HY_PM && runtime_is_sandboxed() && hy_machine.backend == HY_PM_FILE)
         return 0;
-    uint64_t kept = t == HY_DRAM ? get(&hy_pol.kept) : 0;
+    uint64_t kept = t == HY_DRAM ? load(&hy_pol.kept) : 0;
     return hy_pol.limit[t] - HY_MIN(kept, hy_pol.limit[t]);
 }
 
@@ -52,13 +52,13 @@ static void reopen(enum hy_tier t, uint64_t used)
 
 uint64_t policy_room(enum hy_tier t)
 {
-    uint64_t used = get(&hy_pol.used[t]);
+    uint64_t used = load(&hy_pol.used[t]);
     return room_of(t) - HY_MIN(used, room_of(t));
 }
 
 uint64_t policy_room_now(enum hy_tier t)
 {
-    uint64_t room = policy_room(t), claimed = get(&hy_pol.claimed), used = get(&hy_pol.used[t]);
+    uint64_t room = policy_room(t), claimed = load(&hy_pol.claimed), used = load(&hy_pol.used[t]);
     if (t == HY_PM || claimed == ALONE || floor_on())
         return room;
     uint64_t ours = hy_pol.inherited + claimed;
@@ -69,7 +69,7 @@ void policy_keep_dram(uint64_t bytes)
 {
     uint64_t before = __atomic_exchange_n(&hy_pol.kept, bytes, __ATOMIC_RELAXED);
     if (bytes < before)
-        reopen(HY_DRAM, get(&hy_pol.used[HY_DRAM]));
+        reopen(HY_DRAM, load(&hy_pol.used[HY_DRAM]));
 }
 
 void policy_turned_away(enum hy_tier t)
@@ -108,13 +108,13 @@ bool policy_charge(enum hy_tier t, size_t bytes, bool force)
 
 void policy_discharge(enum hy_tier t, size_t bytes)
 {
-    uint64_t used = get(&hy_pol.used[t]);
+    uint64_t used = load(&hy_pol.used[t]);
     uint64_t less;
     do
         less = used > bytes ? used - bytes : 0;
     while (!__atomic_compare_exchange_n(&hy_pol.used[t], &used, less, true, __ATOMIC_RELAXED,
                                         __ATOMIC_RELAXED));
-    uint64_t claimed = get(&hy_pol.claimed);
+    uint64_t claimed = load(&hy_pol.claimed);
     if (t == HY_DRAM && claimed != ALONE && claimed > less + 4 * hy_pol.lease)
         share_spare();
     reopen(t, less);
@@ -130,7 +130,7 @@ void policy_account(enum hy_tier t, int64_t delta)
 
 bool policy_set_dram_used(uint64_t bytes)
 {
-    put(&hy_pol.used[HY_DRAM], bytes);
+    store(&hy_pol.used[HY_DRAM], bytes);
     note_peak(HY_DRAM, bytes);
     if (bytes > hy_pol.limit[HY_DRAM] || yielding())
         return false;
@@ -145,12 +145,12 @@ void policy_set_class(enum hy_class cls)
 
 uint64_t policy_dram_used(void)
 {
-    return get(&hy_pol.used[HY_DRAM]);
+    return load(&hy_pol.used[HY_DRAM]);
 }
 
 uint64_t policy_used(void)
 {
-    return get(&hy_pol.used[HY_DRAM]) + get(&hy_pol.used[HY_PM]);
+    return load(&hy_pol.used[HY_DRAM]) + load(&hy_pol.used[HY_PM]);
 }
 
 uint64_t policy_grown(void)
@@ -171,7 +171,7 @@ static void set_favour(enum hy_tier t)
 
 void policy_want(uint64_t bytes)
 {
-    put(&hy_pol.wanted, bytes);
+    store(&hy_pol.wanted, bytes);
 }
 
 void policy_tick(void)
@@ -202,7 +202,7 @@ void share_path(char *buf, size_t cap)
 void policy_alone(void)
 {
     hy_pol.limit[HY_DRAM] = UINT64_MAX / 4;
-    put(&hy_pol.claimed, ALONE);
+    store(&hy_pol.claimed, ALONE);
 }
 
 void policy_init(const struct hy_settings *s, const struct runtime_machine *m)
@@ -228,15 +228,15 @@ void policy_get(struct policy_view *ret)
     ret->cls = (enum hy_class)hy_pol.cls;
     ret->favour = heap_favour();
     for (int t = 0; t < HY_TIERS; t++) {
-        ret->used[t] = get(&hy_pol.used[t]);
+        ret->used[t] = load(&hy_pol.used[t]);
         ret->limit[t] = hy_pol.limit[t];
-        ret->peak[t] = get(&hy_pol.peak[t]);
-        ret->refused[t] = get(&hy_pol.refused[t]);
+        ret->peak[t] = load(&hy_pol.peak[t]);
+        ret->refused[t] = load(&hy_pol.refused[t]);
     }
-    ret->forced_bytes = get(&hy_pol.forced_bytes);
-    ret->wish = get(&hy_pol.wish);
-    ret->asked = get(&hy_pol.asked);
-    ret->claimed = get(&hy_pol.claimed);
+    ret->forced_bytes = load(&hy_pol.forced_bytes);
+    ret->wish = load(&hy_pol.wish);
+    ret->asked = load(&hy_pol.asked);
+    ret->claimed = load(&hy_pol.claimed);
     ret->dram_shared = hy_pol.shared;
     ret->in_registry = hy_pol.reg_state == REG_JOINED;
     memcpy(ret->registry, hy_pol.reg_path, sizeof(ret->registry));

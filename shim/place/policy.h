@@ -64,7 +64,7 @@ void policy_tick(void);
 void policy_set_class(enum hy_class cls);
 /* What the next tick tells the others: cap, confidence, slowdowns, moves, written pages.
  * Class, bytes and threads are the policy's own. */
-void policy_tell(const struct registry_told *told);
+void policy_publish(const struct registry_published *published);
 /* What all tell, as it was read some ms ago at most; nothing is called while this process does not
  * take part. `look` is brief: a lock is held. */
 void policy_look(void (*look)(void *ctx, const struct registry_view *v), void *ctx);

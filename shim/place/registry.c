@@ -47,7 +47,7 @@ void registry_exit(struct registry *r)
     pthread_mutex_unlock(&r->lock);
 }
 
-static void forget_slot(struct registry *r)
+static void leave_slot(struct registry *r)
 {
     reg_unlock_slots(&r->io, r->slot, 1);
     __atomic_store_n(&r->slot, SLOT_NONE, __ATOMIC_SEQ_CST);
@@ -60,7 +60,7 @@ bool registry_has_slot(struct registry *r)
     if (reg_refresh_slot(&r->io, r->slot) == 0 &&
         r->io.seen->slot[r->slot].word == (r->me | REG_LIVE))
         return true;
-    forget_slot(r); /* the file was cut short, or somebody does not keep to the rules */
+    leave_slot(r); /* the file was cut short, or somebody does not keep to the rules */
     return false;
 }
 
@@ -307,10 +307,10 @@ static void program_name(uint64_t ret_name[2])
 }
 
 /* The owner writes; what is beyond belief is cut here, so that nobody else drops it. */
-static void tell(struct reg_slot *s, const struct registry_told *told)
+static void publish(struct reg_slot *s, const struct registry_published *published)
 {
-    s->cls = (uint32_t)told->cls;
-#define TELL(field, name, most) s->field = HY_MIN(told->name, most);
+    s->cls = (uint32_t)published->cls;
+#define TELL(field, name, most) s->field = HY_MIN(published->name, most);
     TOLD_FIELDS(TELL)
 #undef TELL
     s->heartbeat_ns = os_now_ns();
@@ -323,7 +323,7 @@ static void fill_own(struct registry *r, int i, enum hy_class cls)
 
     r->own = (struct reg_slot){.word = r->me | REG_CLAIMING, .dram = tag, .pidns = r->io.pidns};
     program_name(r->own.name);
-    tell(&r->own, &(struct registry_told){.cls = cls, .threads = 1});
+    publish(&r->own, &(struct registry_published){.cls = cls, .threads = 1});
 }
 
 static int join_as(struct registry *r, uint64_t me, enum hy_class cls)
@@ -378,7 +378,7 @@ void registry_leave(struct registry *r)
     if (registry_has_slot(r)) {
         r->own.word = REG_FREE;
         (void)put_own(r);
-        forget_slot(r);
+        leave_slot(r);
     }
     registry_exit(r);
 }
@@ -470,12 +470,12 @@ void registry_return_dram(struct registry *r, uint64_t bytes)
 
 /* --- telling ------------------------------------------------------------ */
 
-void registry_publish(struct registry *r, const struct registry_told *told)
+void registry_publish(struct registry *r, const struct registry_published *published)
 {
     if (!registry_enter(r))
         return;
     if (registry_has_slot(r)) {
-        tell(&r->own, told);
+        publish(&r->own, published);
         (void)put_own(r);
     }
     registry_exit(r);

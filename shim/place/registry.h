@@ -33,7 +33,7 @@ struct registry; /* opaque; one per process, in memory of ours */
 
 /* What a participant tells of itself, besides the DRAM that it claims. Ratios are in
  * thousandths, 0: not known. */
-struct registry_told {
+struct registry_published {
     enum hy_class cls;
     uint32_t threads;
     uint32_t cap;             /* threads at a time, 0: not capped */
@@ -75,7 +75,7 @@ struct registry_entry {
     bool is_self;
     uint64_t dram_bytes;
     uint64_t heartbeat_ns; /* CLOCK_MONOTONIC of the last update */
-    struct registry_told told;
+    struct registry_published published;
     uint64_t cpus[REGISTRY_CPU_WORDS]; /* that it is confined to by us; all 0: not confined */
     char name[16];
 };
@@ -121,7 +121,7 @@ bool registry_joined(struct registry *r);
 int registry_claim_dram(struct registry *r, uint64_t bytes);
 void registry_return_dram(struct registry *r, uint64_t bytes);
 /* Publish the rest of what we tell; also renews the heartbeat. */
-void registry_publish(struct registry *r, const struct registry_told *told);
+void registry_publish(struct registry *r, const struct registry_published *published);
 /* The CPUs that this process is confined to, so that others leave them to it. */
 void registry_publish_cpus(struct registry *r, const uint64_t cpus[REGISTRY_CPU_WORDS]);
 /* A checked copy of all living participants; reclaims dead ones on the way

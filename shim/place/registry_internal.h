@@ -10,7 +10,7 @@
 #define MAX_THREADS (1u << 22)
 #define MAX_RATIO   1000000u /* a thousand times slower: nothing is */
 
-/* The fields of registry_told: in the slot, in the struct, the most that is believed. The
+/* The fields of registry_published: in the slot, in the struct, the most that is believed. The
  * class is one more. */
 #define TOLD_FIELDS(X)                                                                             \
     X(threads, threads, MAX_THREADS)                                                               \

@@ -31,7 +31,7 @@ uint64_t registry_believed_dram(const struct reg_slot *s, uint64_t budget)
     return bytes <= budget ? bytes : 0;
 }
 
-static void believed_told(const struct reg_slot *s, struct registry_told *ret)
+static void believed_published(const struct reg_slot *s, struct registry_published *ret)
 {
     uint32_t cls = s->cls;
 
@@ -72,7 +72,7 @@ static bool read_slot(struct registry *r, int i, uint64_t budget, uint64_t now,
     e->here = s.pidns == 0 || s.pidns == r->io.pidns;
     e->is_self = is_self;
     e->dram_bytes = registry_believed_dram(&s, budget);
-    believed_told(&s, &e->told);
+    believed_published(&s, &e->published);
     e->heartbeat_ns = HY_MIN(s.heartbeat_ns, now);
     memcpy(e->cpus, s.cpus, sizeof(e->cpus));
     believed_name(&s, e->name);

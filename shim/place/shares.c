@@ -27,7 +27,7 @@ _Static_assert(DIVISION_MAX >= REGISTRY_SLOTS, "there is a party for each slot")
 
 static struct division_party party_of(const struct registry_entry *e, uint64_t now)
 {
-    const struct registry_told *t = &e->told;
+    const struct registry_published *t = &e->published;
     struct division_party p = {.id = e->slot,
                                .cls = t->cls,
                                .held = e->dram_bytes,
@@ -58,10 +58,10 @@ unsigned shares_machine(const struct registry_view *v, struct place_machine *ret
     ret->dram_budget = v->dram_budget - HY_MIN(sh.others, v->dram_budget);
     for (unsigned i = 0; i < ret->n_apps; i++) {
         const struct registry_entry *e = &v->entry[i];
-        ret->app[i] = (struct place_app){.cls = e->told.cls,
+        ret->app[i] = (struct place_app){.cls = e->published.cls,
                                          .dram_bytes = e->dram_bytes,
-                                         .pm_bytes = e->told.pm_bytes,
-                                         .wish_bytes = e->told.wish_bytes};
+                                         .pm_bytes = e->published.pm_bytes,
+                                         .wish_bytes = e->published.wish_bytes};
         if (e->is_self)
             self = i;
     }

@@ -50,7 +50,7 @@ static void look_up_site(size_t n, struct heap_want *w)
     planned_alloc(id, n, w->weight, &w->tier);
 }
 
-static void forget(site_id id, size_t n, uint32_t weight)
+static void note_freed(site_id id, size_t n, uint32_t weight)
 {
     sites_note_free(id, n, weight);
     planned_free(id);
@@ -59,7 +59,7 @@ static void forget(site_id id, size_t n, uint32_t weight)
 static void *note_failed(void *p, const struct heap_want *w, size_t n)
 {
     if (!p && w->site)
-        forget(w->site, n, w->weight);
+        note_freed(w->site, n, w->weight);
     return p;
 }
 
@@ -152,7 +152,7 @@ static HY_COLD void free_slow(void *p)
     uint32_t weight;
     size_t size;
     if (site_from != SIZE_MAX && may_ask() && heap_site_of(p, &site, &weight, &size) && site)
-        forget(site, size, weight);
+        note_freed(site, size, weight);
     heap_free_slow(p);
 }
 

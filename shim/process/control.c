@@ -81,11 +81,11 @@ static void *(*begins[8])(void *); /* by its place */
 
 static void *thread_main(void *arg)
 {
-    int place = (int)(intptr_t)arg;
+    int slot = (int)(intptr_t)arg;
     dl_thread_is_ours();
-    pause_began(place);
-    (void)begins[place](NULL);
-    pause_ended(place);
+    pause_began(slot);
+    (void)begins[slot](NULL);
+    pause_ended(slot);
     return NULL;
 }
 
@@ -95,24 +95,24 @@ bool control_start_thread(void *(*fn)(void *), size_t stack)
     pthread_t thread;
     sigset_t all, old;
     bool ok = false;
-    int place = pause_enlist();
+    int slot = pause_enlist();
 
-    if (place < 0)
+    if (slot < 0)
         return false;
-    begins[place] = fn;
+    begins[slot] = fn;
     hy_guard_enter();
     sigfillset(&all);
     if (pthread_sigmask(SIG_SETMASK, &all, &old) == 0) {
         if (pthread_attr_init(&attr) == 0) {
             pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
             pthread_attr_setstacksize(&attr, stack);
-            ok = next_pthread_create()(&thread, &attr, thread_main, (void *)(intptr_t)place) == 0;
+            ok = next_pthread_create()(&thread, &attr, thread_main, (void *)(intptr_t)slot) == 0;
             pthread_attr_destroy(&attr);
         }
         pthread_sigmask(SIG_SETMASK, &old, NULL);
     }
     if (!ok)
-        pause_withdraw(place);
+        pause_withdraw(slot);
     hy_guard_leave();
     return ok;
 }
@@ -146,10 +146,11 @@ bool control_start(void)
 
 void control_begin_again(void)
 {
-    static bool told;
+    static bool warned;
     if (runtime_state() == HY_STEERING && !control_start())
-        log_warn_once(&told, "the thread that looks after memory cannot be started again after the "
-                             "program changed its rights: nothing is adapted from now on");
+        log_warn_once(&warned,
+                      "the thread that looks after memory cannot be started again after the "
+                      "program changed its rights: nothing is adapted from now on");
 }
 
 /* --- its work ------------------------------------------------------------------------------ */
@@ -167,7 +168,7 @@ static void tick(void)
 {
     if (runtime_state() != HY_STEERING)
         return;
-    observe_tell();
+    observe_publish();
     policy_tick();
     floor_tick();
     planned_tick();

@@ -34,7 +34,7 @@
 
 struct want {
     enum hy_tier tier;
-    bool told; /* by the profile or the plan */
+    bool has_tier; /* by the profile or the plan */
 };
 
 static bool steerable(size_t len, int flags)
@@ -71,7 +71,7 @@ static site_id look_up_site(size_t len, size_t bytes, struct want *w)
     if (id)
         sites_note_mapping(id, bytes);
     planned_alloc(id, bytes, 1, &w->tier);
-    w->told = sites_tier(id, &w->tier);
+    w->has_tier = sites_tier(id, &w->tier);
     return id;
 }
 
@@ -86,7 +86,7 @@ static enum hy_tier choose(size_t len, int prot, struct want w, size_t *ret_char
     enum hy_tier order[] = {w.tier, w.tier == HY_DRAM ? HY_PM : HY_DRAM};
 
     *ret_charged = 0;
-    if (prot == PROT_NONE && w.told)
+    if (prot == PROT_NONE && w.has_tier)
         return w.tier;
     for (unsigned i = 0; i < HY_ARRAY_SIZE(order); i++) {
         if (prot == PROT_NONE && policy_room(order[i]) < len)
@@ -101,9 +101,9 @@ static enum hy_tier choose(size_t len, int prot, struct want w, size_t *ret_char
     return HY_PM;
 }
 
-static void place(void *p, size_t len, int prot)
+static void steer_mapping(void *p, size_t len, int prot)
 {
-    static bool told;
+    static bool has_tier;
     size_t charged, bytes;
     struct want w = {.tier = heap_favour()};
     const struct runtime_machine *m = &hy_machine;
@@ -116,7 +116,7 @@ static void place(void *p, size_t len, int prot)
         return;
     }
     if (m->backend == HY_PM_NODE && os_has_foreign_mempolicy()) {
-        if (!__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+        if (!__atomic_exchange_n(&has_tier, true, __ATOMIC_RELAXED))
             log_info("a thread has a NUMA policy of its own: its mappings are left alone");
         return;
     }
@@ -134,7 +134,7 @@ static void place(void *p, size_t len, int prot)
     maps_add(p, len, t, site, charged);
 }
 
-static void forget_now(void *base, size_t len)
+static void drop_mapping_now(void *base, size_t len)
 {
     record_before_unmap();
     maps_remove(base, len);
@@ -149,18 +149,18 @@ static __thread struct {
     size_t len;
 } put_off[PUT_OFF] __attribute__((tls_model("initial-exec")));
 static __thread unsigned n_put_off __attribute__((tls_model("initial-exec")));
-static void forget_put_off(void)
+static void drop_put_off(void)
 {
     while (n_put_off) {
         unsigned n = n_put_off - 1;
         void *base = put_off[n].base;
         size_t len = put_off[n].len;
         n_put_off = n;
-        forget_now(base, len);
+        drop_mapping_now(base, len);
     }
 }
 
-static void forget(void *base, size_t len)
+static void drop_mapping(void *base, size_t len)
 {
     if (runtime_is_sandboxed())
         return;
@@ -173,8 +173,8 @@ static void forget(void *base, size_t len)
         return;
     }
     hy_locks_enter();
-    forget_now(base, len);
-    forget_put_off();
+    drop_mapping_now(base, len);
+    drop_put_off();
     hy_locks_leave();
 }
 
@@ -192,11 +192,11 @@ void *runtime_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t of
     int saved = errno;
     if (active()) {
         if ((flags & MAP_FIXED) && !(flags & MAP_FIXED_NOREPLACE))
-            forget(p, len);
+            drop_mapping(p, len);
         if (steerable(len, flags) && !hy_locks_held()) {
             hy_locks_enter();
-            place(p, len, prot);
-            forget_put_off();
+            steer_mapping(p, len, prot);
+            drop_put_off();
             hy_locks_leave();
         }
     }
@@ -224,7 +224,7 @@ int runtime_munmap(void *addr, size_t len)
 {
     /* Told before it happens: afterwards another thread may own the address. */
     if (maps_any() && !hy_guarded() && ((uintptr_t)addr & (HY_PAGE - 1)) == 0 && len)
-        forget(addr, len);
+        drop_mapping(addr, len);
     return next_map()->munmap(addr, len);
 }
 
@@ -274,7 +274,7 @@ void *runtime_mremap(void *old, size_t old_len, size_t new_len, int flags, void 
     if (tracked && apart)
         migrate_unmapped(old, HY_MAX(old_len, (size_t)1));
     if ((flags & MREMAP_FIXED) && !hy_guarded())
-        forget(p, new_len);
+        drop_mapping(p, new_len);
     if (tracked) {
         hy_locks_enter();
         if (old_len)

@@ -44,7 +44,7 @@ static void here(struct window *w)
 static void decided(enum hy_class cls)
 {
     policy_set_class(cls);
-    observe_tell();
+    observe_publish();
     policy_tick();
 }
 

@@ -86,13 +86,13 @@ static struct pair *pair_of(uint16_t site, unsigned cls)
 static void take(uintptr_t address, const double lines[KINDS])
 {
     double *to = t->elsewhere;
-    struct heap_place place;
+    struct heap_origin place;
     enum hy_tier tier;
     site_id site = 0;
 
     t->samples++;
     if (heap_owns((const void *)address)) {
-        heap_place_of((const void *)address, &place);
+        heap_origin_of((const void *)address, &place);
         if (place.what == HEAP_IS_SMALL)
             to = t->small[place.cls];
         else if (place.site > 0 && place.site < SITE_MAX)

@@ -41,35 +41,36 @@ static void smooth(const struct tally *a)
 }
 
 /* What DRAM brings this program. */
-static void tell_gain(const struct observed *o, struct registry_told *told)
+static void tell_gain(const struct observed *o, struct registry_published *published)
 {
     const struct migrate_pass *last = &o->migrate.last;
     double run_ns;
 
     purse_open(&run_ns);
     purse_close();
-    told->run_ns = (uint64_t)run_ns;
-    told->weight = (uint32_t)(hy_config.set.weight * 100 + 0.5);
-    told->need_bytes = hy_config.have_profile ? hy_config.profile.footprint : 0;
+    published->run_ns = (uint64_t)run_ns;
+    published->weight = (uint32_t)(hy_config.set.weight * 100 + 0.5);
+    published->need_bytes = hy_config.have_profile ? hy_config.profile.footprint : 0;
     smooth(&o->classify.tally);
-    if (told->weight == 0 || last->cold_pages == 0 || lately.dram <= 0 || o->classify.found.weak)
+    if (published->weight == 0 || last->cold_pages == 0 || lately.dram <= 0 ||
+        o->classify.found.weak)
         return;
-    division_curve(hy_milli(lately.pm / lately.dram), last->cold, told->time_at);
-    told->curve_now = hy_milli(lately.placed / lately.dram);
-    told->curve_bytes = last->cold_pages * HY_PAGE;
-    told->curve_dram = last->on[HY_DRAM] * HY_PAGE;
-    told->curve_takes = last->takes_pages * HY_PAGE;
-    told->move_ns = (uint64_t)last->exchange_ns;
+    division_curve(hy_milli(lately.pm / lately.dram), last->cold, published->time_at);
+    published->curve_now = hy_milli(lately.placed / lately.dram);
+    published->curve_bytes = last->cold_pages * HY_PAGE;
+    published->curve_dram = last->on[HY_DRAM] * HY_PAGE;
+    published->curve_takes = last->takes_pages * HY_PAGE;
+    published->move_ns = (uint64_t)last->exchange_ns;
 }
 
-void observe_tell(void)
+void observe_publish(void)
 {
     static struct observed o; /* the control thread's */
     const struct classification *c = &o.classify.found;
 
     observe(&o);
     bool sure = !c->weak && c->cls == o.policy.cls; /* not of a class that somebody named */
-    struct registry_told told = {
+    struct registry_published published = {
         .cap = o.threads.cap,
         .confidence = sure ? hy_milli(c->confidence) : 0,
         .slowdown = c->weak ? 0 : hy_milli(c->slowdown),
@@ -80,7 +81,7 @@ void observe_tell(void)
         .marks = c->write_intensive && !c->weak ? REGISTRY_WRITES : 0,
         .tracked_bytes = (o.migrate.last.on[HY_DRAM] + o.migrate.last.on[HY_PM]) * HY_PAGE,
     };
-    tell_gain(&o, &told);
-    pacing_tell(&o.pacing, &told);
-    policy_tell(&told);
+    tell_gain(&o, &published);
+    pacing_publish(&o.pacing, &published);
+    policy_publish(&published);
 }

@@ -25,6 +25,6 @@ struct observed {
 /* Takes locks of the parts, one after the other: not from malloc. */
 void observe(struct observed *ret);
 /* Tell the other participants of the registry, with the next tick of the policy. */
-void observe_tell(void);
+void observe_publish(void);
 
 #endif

@@ -141,9 +141,9 @@ uint64_t os_pid_namespace(void)
 {
     struct stat st;
     int saved = errno;
-    bool told = stat("/proc/self/ns/pid", &st) == 0;
+    bool known = stat("/proc/self/ns/pid", &st) == 0;
     errno = saved;
-    return told ? (uint64_t)st.st_ino : 0;
+    return known ? (uint64_t)st.st_ino : 0;
 }
 
 bool os_pid_exists(int32_t pid)

@@ -86,7 +86,7 @@ static void *choose(size_t bytes, size_t align)
     return NULL;
 }
 
-static int hold(size_t bytes, size_t align, void **ret_base)
+static int reserve(size_t bytes, size_t align, void **ret_base)
 {
     size_t slack = align > HY_PAGE ? align - HY_PAGE : 0;
     long r = map_at(0, bytes + slack, PROT_NONE, 0);
@@ -110,7 +110,7 @@ int os_reserve(size_t bytes, size_t align, void **ret_base)
     align = HY_MAX(align, HY_PAGE);
     void *p = choose(bytes, align);
     if (!p)
-        return hold(bytes, align, ret_base);
+        return reserve(bytes, align, ret_base);
     *ret_base = p;
     return 0;
 }

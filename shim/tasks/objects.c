@@ -19,15 +19,15 @@ static unsigned first_from(const struct objects *o, uintptr_t address)
     return lo;
 }
 
-unsigned objects_at(struct objects *o, uintptr_t address, uint64_t told)
+unsigned objects_at(struct objects *o, uintptr_t address, uint64_t length)
 {
-    if (told < HY_PAGE) /* a name for data, as depend(inout : p[0]) */
-        told = 0;
+    if (length < HY_PAGE) /* a name for data, as depend(inout : p[0]) */
+        length = 0;
     unsigned at = first_from(o, address);
     if (at < o->n && o->object[o->order[at]].address == address) {
         struct object *x = &o->object[o->order[at]];
-        if (told > x->told) {
-            x->told = told;
+        if (length > x->length) {
+            x->length = length;
             x->measured = false;
         }
         return o->order[at];
@@ -37,7 +37,7 @@ unsigned objects_at(struct objects *o, uintptr_t address, uint64_t told)
     unsigned i = o->n++;
     memmove(&o->order[at + 1], &o->order[at], (i - at) * sizeof(o->order[0]));
     o->order[at] = (uint16_t)i;
-    o->object[i] = (struct object){.address = address, .told = told};
+    o->object[i] = (struct object){.address = address, .length = length};
     if (at > 0) /* it may have reached over this one */
         o->object[o->order[at - 1]].measured = false;
     return i;
@@ -53,8 +53,8 @@ static void measure(struct objects *o, unsigned i)
     if (heap_block_of((const void *)x->address, &block, &bytes)) {
         end = block + bytes;
         unsigned next = first_from(o, x->address + 1);
-        if (x->told)
-            end = HY_MIN(end, x->address + x->told);
+        if (x->length)
+            end = HY_MIN(end, x->address + x->length);
         else if (next < o->n)
             end = HY_MIN(end, o->object[o->order[next]].address);
         end &= ~(uintptr_t)(HY_PAGE - 1);

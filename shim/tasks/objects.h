@@ -13,7 +13,7 @@
 
 struct object {
     uintptr_t address;
-    uint64_t told; /* length, 0: not told */
+    uint64_t length; /* length, 0: not told */
     uintptr_t base;
     uint32_t pages, dram; /* whole pages; of them on DRAM when last asked or moved */
     bool measured;
@@ -29,7 +29,7 @@ struct objects { /* zeros at first */
 };
 
 /* Number of the object at this address, a new one if need be; OBJECT_NONE: too many. */
-unsigned objects_at(struct objects *o, uintptr_t address, uint64_t told);
+unsigned objects_at(struct objects *o, uintptr_t address, uint64_t length);
 /* On which tier OBJECTS_ASK pages at most are, -1: on none. 0 or -errno. */
 #define OBJECTS_ASK 512u
 typedef int objects_where_fn(void *base, unsigned pages, int8_t *ret_tier);

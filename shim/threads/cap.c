@@ -96,7 +96,7 @@ static unsigned cpus_left(const struct cpus_of_others *o)
 
 /* No more threads than the number need no confinement to keep to it. But a runtime that asks the
  * kernel past our hooks (LLVM's OpenMP, Go) sizes its pool by the confinement alone. */
-static bool needs_hold(unsigned n)
+static bool needs_confining(unsigned n)
 {
     return count.live > n || (count.most <= 1 && count.cpu_ns < YOUNG_NS);
 }
@@ -107,8 +107,8 @@ static void cap(enum hy_tier t, unsigned n, const struct cpus_of_others *o)
     count.left = cpus_left(o);
     if (t == HY_DRAM && count.left)
         n = HY_MIN(n, count.left);
-    threadcap_hold(
-        n, needs_hold(n) && !threadcheck_opens() ? n : 0, t == HY_DRAM ? &o->all : &o->elders,
+    threadcap_confine(
+        n, needs_confining(n) && !threadcheck_opens() ? n : 0, t == HY_DRAM ? &o->all : &o->elders,
         t == HY_DRAM ? "the best number with its data on DRAM" : "as most data are on PM");
 }
 
@@ -117,8 +117,8 @@ static void offer(const struct cpus_of_others *o)
 {
     count.capped = false;
     count.left = cpus_left(o);
-    threadcap_hold(count.left, 0, &o->all,
-                   count.left ? "as others are kept to the other CPUs" : "all CPUs again");
+    threadcap_confine(count.left, 0, &o->all,
+                      count.left ? "as others are kept to the other CPUs" : "all CPUs again");
 }
 
 /* --- when ------------------------------------------------------------------------------ */
@@ -144,7 +144,7 @@ static void exchange(struct cpus_of_others *ret)
 {
     struct hy_cpus mine = {{0}};
     if (count.capped)
-        threadcap_told(&mine);
+        threadcap_answered(&mine);
     policy_exchange_cpus(&mine, ret);
 }
 
@@ -197,12 +197,12 @@ void threadcap_tick(void)
     threadsearch_counts(&n, &held);
     if (paced) {
         count.capped = false;
-        threadcap_hold(0, paced, &o.elders, "as more of them hold up another program");
+        threadcap_confine(0, paced, &o.elders, "as more of them hold up another program");
         return;
     }
     if (n || held) {
         count.capped = n != 0;
-        threadcap_hold(n, held, &o.elders, "as PM serves no more");
+        threadcap_confine(n, held, &o.elders, "as PM serves no more");
     } else {
         offer(&o);
     }
@@ -248,13 +248,13 @@ void threadcap_end(void)
     static const struct hy_cpus none;
     count.ended = true;
     if (threadcap_active())
-        threadcap_hold(0, 0, &none, "all CPUs again");
+        threadcap_confine(0, 0, &none, "all CPUs again");
 }
 
 void threadcap_child(void)
 {
     memset(&count, 0, sizeof(count));
-    threadcap_forget();
+    confine_child();
     threadsearch_child();
 }
 

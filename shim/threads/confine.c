@@ -28,7 +28,7 @@ uint64_t hy_threads_created;
  * with no more threads than its cap need not be kept to it, and one that tries a count out is
  * kept to it but not told. */
 struct masks {
-    struct hy_cpus base, told, now;
+    struct hy_cpus base, answered, now;
     unsigned cap; /* of `told`; 0: it is `base` */
 };
 
@@ -52,7 +52,7 @@ static void publish(const struct masks *m)
     states[(current + 1) % STATES] = *m;
     __atomic_store_n(&current, current + 1, __ATOMIC_RELEASE);
     __atomic_store_n(&hy_thread_active,
-                     !cpus_equal(&m->told, &m->base) || !cpus_equal(&m->now, &m->base),
+                     !cpus_equal(&m->answered, &m->base) || !cpus_equal(&m->now, &m->base),
                      __ATOMIC_RELEASE);
 }
 
@@ -162,7 +162,7 @@ static bool learn_base(void)
     /* The main thread's: the calling one may have been made with an affinity. */
     if (cpu_get(os_pid(), &m.base) < 0 && cpu_get(0, &m.base) < 0)
         return false; /* refused (seccomp): nothing is capped */
-    m.now = m.told = m.base;
+    m.now = m.answered = m.base;
     publish(&m);
     have_base = true;
     return true;
@@ -189,7 +189,8 @@ static struct hy_cpus choose(const struct hy_cpus *base, const struct hy_cpus *t
                        count);
 }
 
-void threadcap_hold(unsigned told, unsigned held, const struct hy_cpus *taken, const char *why)
+void threadcap_confine(unsigned answered, unsigned held, const struct hy_cpus *taken,
+                       const char *why)
 {
     struct masks m, was;
 
@@ -199,9 +200,9 @@ void threadcap_hold(unsigned told, unsigned held, const struct hy_cpus *taken, c
         return;
     }
     m = was = *masks();
-    m.told = choose(&m.base, taken, told);
-    m.now = held == told ? m.told : choose(&m.base, taken, held);
-    m.cap = cpus_equal(&m.told, &m.base) ? 0 : cpus_count(&m.told);
+    m.answered = choose(&m.base, taken, answered);
+    m.now = held == answered ? m.answered : choose(&m.base, taken, held);
+    m.cap = cpus_equal(&m.answered, &m.base) ? 0 : cpus_count(&m.answered);
     if (m.cap == was.cap)
         why = NULL; /* other CPUs, as many; or a count that is only tried */
     if (!cpus_equal(&m.now, &was.now)) {
@@ -209,7 +210,7 @@ void threadcap_hold(unsigned told, unsigned held, const struct hy_cpus *taken, c
         publish(&m); /* first, so that what a thread asks meanwhile is right */
         confine_all(&was.now, &m.now);
         changes++;
-    } else if (!cpus_equal(&m.told, &was.told)) {
+    } else if (!cpus_equal(&m.answered, &was.answered)) {
         publish(&m);
     }
     pthread_mutex_unlock(&lock);
@@ -219,13 +220,13 @@ void threadcap_hold(unsigned told, unsigned held, const struct hy_cpus *taken, c
         log_info("threads: %s", why);
 }
 
-void threadcap_told(struct hy_cpus *ret)
+void threadcap_answered(struct hy_cpus *ret)
 {
     const struct masks *m = masks();
-    *ret = m->cap ? m->told : (struct hy_cpus){{0}};
+    *ret = m->cap ? m->answered : (struct hy_cpus){{0}};
 }
 
-void threadcap_forget(void)
+void confine_child(void)
 {
     pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
     lock = fresh; /* may have been held in the parent */
@@ -236,7 +237,7 @@ void threadcap_forget(void)
     struct masks m = *masks();
     if (has_mask(&m.now))
         (void)cpu_set(0, &m.base);
-    m.now = m.told = m.base;
+    m.now = m.answered = m.base;
     m.cap = 0;
     publish(&m);
 }
@@ -276,7 +277,7 @@ void threadcap_answer(pid_t tid, void *mask, size_t bytes)
     memcpy(&has, mask, HY_MIN(bytes, sizeof(has)));
     /* One with all CPUs while the others are held has been given them by the program. */
     if (cpus_equal(&has, &m->now))
-        memcpy(mask, &m->told, HY_MIN(bytes, sizeof(m->told)));
+        memcpy(mask, &m->answered, HY_MIN(bytes, sizeof(m->answered)));
 }
 
 /* A program that puts back what it was told, now or before, asks for nothing; nor does one that
@@ -288,7 +289,7 @@ static bool puts_back(const struct hy_cpus *mask)
     if (cpus_equal(mask, &m->base))
         return have_base && !threadcap_active();
     for (unsigned i = 0; i < STATES; i++)
-        if (states[i].cap && cpus_equal(mask, &states[i].told))
+        if (states[i].cap && cpus_equal(mask, &states[i].answered))
             return true;
     return false;
 }

@@ -7,12 +7,13 @@
 
 /* Answer questions as if there were `told` CPUs, and keep the threads to `held` of them; 0:
  * all that there are. Those `taken` come last. What changes is told in the log, with why. */
-void threadcap_hold(unsigned told, unsigned held, const struct hy_cpus *taken, const char *why);
+void threadcap_confine(unsigned answered, unsigned held, const struct hy_cpus *taken,
+                       const char *why);
 /* What questions are answered with; empty: all that there are. */
-void threadcap_told(struct hy_cpus *ret);
+void threadcap_answered(struct hy_cpus *ret);
 /* What the process had at first; asks the kernel the first time. false: it does not tell. */
 bool threadcap_base(struct hy_cpus *ret);
 void threadcap_count(struct threadcap_view *ret); /* cap, held, base, times, left_alone */
-void threadcap_forget(void);                      /* in a forked child */
+void confine_child(void);                         /* in a forked child */
 
 #endif

@@ -58,7 +58,7 @@ static bool is_stale(const struct registry_entry *e)
 static void fill(const struct registry_view *v, bool free)
 {
     for (unsigned i = 0; i < v->n; i++) {
-        const struct registry_told *t = &v->entry[i].told;
+        const struct registry_published *t = &v->entry[i].published;
         pc.peer[i] = (struct pacing_peer){0, 0};
         if (is_stale(&v->entry[i]))
             continue;
@@ -185,19 +185,19 @@ void pacing_get(struct pacing_view *ret)
     pthread_mutex_unlock(&lock);
 }
 
-void pacing_tell(const struct pacing_view *v, struct registry_told *told)
+void pacing_publish(const struct pacing_view *v, struct registry_published *published)
 {
-    told->ebw_dram = hy_milli(v->traffic.ebw[HY_DRAM]);
-    told->ebw_pm = hy_milli(v->traffic.ebw[HY_PM]);
-    told->pm_written = hy_milli(v->traffic.written);
-    told->writers = hy_milli(v->traffic.writers);
-    told->writers_free = hy_milli(v->writers_free);
-    told->held = hy_milli(v->traffic.held);
-    told->hindered = hy_milli(v->hindered);
-    told->paced = v->paced;
-    told->own_best = v->own_best;
-    told->paced_for = v->paced ? (uint32_t)v->victim : 0;
-    told->paced_since = v->paced ? v->since_ns : 0;
+    published->ebw_dram = hy_milli(v->traffic.ebw[HY_DRAM]);
+    published->ebw_pm = hy_milli(v->traffic.ebw[HY_PM]);
+    published->pm_written = hy_milli(v->traffic.written);
+    published->writers = hy_milli(v->traffic.writers);
+    published->writers_free = hy_milli(v->writers_free);
+    published->held = hy_milli(v->traffic.held);
+    published->hindered = hy_milli(v->hindered);
+    published->paced = v->paced;
+    published->own_best = v->own_best;
+    published->paced_for = v->paced ? (uint32_t)v->victim : 0;
+    published->paced_since = v->paced ? v->since_ns : 0;
 }
 
 void pacing_child(void)

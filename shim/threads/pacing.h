@@ -28,7 +28,7 @@ void pacing_window(const struct window *w, const struct machine_figures *f);
 unsigned pacing_count(void);
 void pacing_get(struct pacing_view *ret);
 /* What the others are told of it. */
-void pacing_tell(const struct pacing_view *v, struct registry_told *told);
+void pacing_publish(const struct pacing_view *v, struct registry_published *published);
 void pacing_child(void);
 
 #endif

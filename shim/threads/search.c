@@ -144,10 +144,10 @@ static unsigned most_threads(void)
 unsigned threadsearch_own_best(void)
 {
     unsigned most = most_threads(),
-             told = hy_config.have_profile ? hy_config.profile.threads[HY_PM] : 0;
+             profiled = hy_config.have_profile ? hy_config.profile.threads[HY_PM] : 0;
 
-    if (told && !threadcheck_given_up())
-        return HY_MIN(told, most);
+    if (profiled && !threadcheck_given_up())
+        return HY_MIN(profiled, most);
     if (ts.searching && ts.search.stage == THREADS_KEPT)
         return HY_MIN(ts.search.best, most);
     return most;
@@ -244,18 +244,18 @@ void threadsearch_on_pm(bool on_pm)
         stop();
 }
 
-void threadsearch_counts(unsigned *ret_told, unsigned *ret_held)
+void threadsearch_counts(unsigned *ret_answered, unsigned *ret_held)
 {
     const struct threads_search *s = &ts.search;
     unsigned n = threads_search_count(s);
 
-    *ret_told = *ret_held = 0;
+    *ret_answered = *ret_held = 0;
     if (!ts.searching)
         return;
     if (n < s->max)
         *ret_held = n;
     if (s->stage == THREADS_KEPT)
-        *ret_told = s->best;
+        *ret_answered = s->best;
 }
 
 void threadsearch_get(struct threadsearch_view *ret)

@@ -24,7 +24,7 @@ void threadsearch_window(const struct window *w, const struct classification *c,
 /* Most data are on PM, or not any more. */
 void threadsearch_on_pm(bool on_pm);
 /* What is to be told, and what the threads are to be kept to; 0: all. */
-void threadsearch_counts(unsigned *ret_told, unsigned *ret_held);
+void threadsearch_counts(unsigned *ret_answered, unsigned *ret_held);
 /* The threads that it would run with if it had the machine to itself; 0: not known. */
 unsigned threadsearch_own_best(void);
 void threadsearch_get(struct threadsearch_view *ret);

@@ -36,11 +36,11 @@ static void apply(struct hy_settings *s, char *line)
         return;
     }
     enum hy_source before = s->source[id], from = profile ? HY_FROM_PROFILE : HY_FROM_ENV;
-    unsigned told_before = told;
+    unsigned drop_access = told;
     int r = options_set(s, id, value, from, hear, NULL);
 
     CHECK(r == 0 || r == -EINVAL);
-    CHECK(told == told_before + (r != 0));
+    CHECK(told == drop_access + (r != 0));
     CHECK(s->source[id] == (r == 0 && from > before ? from : before));
 }
 

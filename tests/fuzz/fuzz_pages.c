@@ -38,7 +38,7 @@ static void move_some(const uint8_t *op)
                             .moves = op[2] * 4u,
                             .margin = op[3] % 32,
                             .eager = op[3] & 32,
-                            .hold_reads = op[3] & 64,
+                            .no_reads_up = op[3] & 64,
                             .shed = op[3] & 128 ? op[2] : 0};
     uint64_t before = map.on[HY_DRAM];
     move_plan(&map, &l, &plan);

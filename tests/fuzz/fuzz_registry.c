@@ -81,7 +81,7 @@ static void check_view(struct registry *r)
     for (unsigned i = 0; i < v.n; i++) {
         const struct registry_entry *e = &v.entry[i];
         CHECK(e->pid > 0);
-        const struct registry_told *t = &e->told;
+        const struct registry_published *t = &e->published;
         CHECK((unsigned)t->cls < HY_CLASS_MAX);
         CHECK(e->dram_bytes <= v.dram_budget);
         CHECK(t->pm_bytes <= REGISTRY_MAX_BYTES && t->wish_bytes <= REGISTRY_MAX_BYTES);
@@ -115,9 +115,9 @@ static void participate(struct registry *r, uint64_t bytes)
         CHECK(registry_joined(r));
         int err = registry_claim_dram(r, bytes);
         CHECK(err == 0 || err == -ENOSPC);
-        struct registry_told told;
-        memset(&told, (uint8_t)bytes, sizeof(told));
-        registry_publish(r, &told);
+        struct registry_published published;
+        memset(&published, (uint8_t)bytes, sizeof(published));
+        registry_publish(r, &published);
         registry_return_dram(r, bytes / 2);
         check_view(r);
         registry_leave(r);

@@ -100,9 +100,9 @@ static int participate(struct registry *r, struct note *n)
         } else {
             return 11;
         }
-        registry_publish(r, &(struct registry_told){.cls = (enum hy_class)draw(HY_CLASS_MAX),
-                                                    .pm_bytes = bytes,
-                                                    .wish_bytes = bytes});
+        registry_publish(r, &(struct registry_published){.cls = (enum hy_class)draw(HY_CLASS_MAX),
+                                                         .pm_bytes = bytes,
+                                                         .wish_bytes = bytes});
         if (held > 0 && draw(2) == 0) {
             uint64_t back = draw(held + 1);
             set_note(n, held -= back);
@@ -114,7 +114,7 @@ static int participate(struct registry *r, struct note *n)
     if (draw(20) == 0) {
         registry_read(r, &view);
         for (unsigned i = 0; i < view.n; i++)
-            if (view.entry[i].pid <= 0 || view.entry[i].told.cls >= HY_CLASS_MAX)
+            if (view.entry[i].pid <= 0 || view.entry[i].published.cls >= HY_CLASS_MAX)
                 return 12;
         if (!registry_joined(r) || view.n == 0)
             return 13;

@@ -112,7 +112,7 @@ static void look_at_machine(struct explained *e, const struct hy_settings *s, co
                   : s->pm.kind == HY_PM_AUTO ? topology_find_pm(&t, &why)
                                              : 0;
     uint64_t dram = topology_dram_mask(&t, pm);
-    struct figures_place place = {
+    struct figures_query place = {
         .sys = "/sys",
         .etc = "/etc",
         .topo = &t,

@@ -202,7 +202,7 @@ static void sums(const struct explained *e, double *ret_reads, double *ret_write
     *ret_reads = *ret_writes = 0;
     *ret_n = 0;
     for (unsigned i = 0; i < e->n_sites; i++) {
-        const struct plan_place *p = &e->plan.place[i];
+        const struct plan_tier *p = &e->plan.place[i];
         double part = p->dram_bytes == 0 ? 0
                       : p->why == PLAN_PART
                           ? HY_MIN(1, (double)p->dram_bytes / (double)HY_MAX(e->site[i].bytes, 1u))
@@ -265,7 +265,7 @@ static void json_latencies(struct ctl_json *j, const struct machine_figures *f)
 static void json_site(struct ctl_json *j, const struct explained *e, unsigned i)
 {
     const struct plan_site *s = &e->site[i];
-    const struct plan_place *p = &e->plan.place[i];
+    const struct plan_tier *p = &e->plan.place[i];
     ctl_json_open(j, NULL, '{');
     ctl_json_text(j, "name", explain_name(e, i));
     ctl_json_number(j, "rank", p->rank + 1u);

@@ -22,10 +22,10 @@ void doctor_figures(const struct hy_settings *s)
 {
     static struct figures_found found;
     struct topology t;
-    struct figures_place place;
+    struct figures_query place;
 
     (void)topology_read("/sys", &t);
-    figures_place(&s->pm, &t, &place);
+    figures_query(&s->pm, &t, &place);
     if (place.backend == HY_PM_NONE) {
         doctor_add(FOUND_INFO, "figures", "from", "not needed: there is no second memory");
         return;

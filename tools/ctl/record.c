@@ -52,13 +52,13 @@ static int read_figures(const char *name, struct machine_figures *ret)
     static struct figures_found found;
     struct hy_settings s;
     struct topology t;
-    struct figures_place place;
+    struct figures_query place;
 
     options_defaults(&s);
     if (options_set(&s, OPT_MACHINE, name, HY_FROM_ENV, tell, NULL) < 0)
         return -EINVAL;
     (void)topology_read("/sys", &t);
-    figures_place(&s.pm, &t, &place);
+    figures_query(&s.pm, &t, &place);
     figures_find(s.machine, &place, &found, tell, NULL);
     *ret = found.figures;
     return 0;

@@ -48,20 +48,20 @@ double ctl_registry_age(const struct registry_entry *e)
 
 double ctl_registry_waits(const struct registry_entry *e)
 {
-    uint64_t now = os_now_ns(), since = e->told.arrived_ns;
+    uint64_t now = os_now_ns(), since = e->published.arrived_ns;
     return since && since < now ? (double)(now - since) / 1e9 : 0.0;
 }
 
 double ctl_registry_paced_seconds(const struct registry_entry *e)
 {
-    uint64_t now = os_now_ns(), since = e->told.paced_since;
-    return e->told.paced && since < now ? (double)(now - since) / 1e9 : 0.0;
+    uint64_t now = os_now_ns(), since = e->published.paced_since;
+    return e->published.paced && since < now ? (double)(now - since) / 1e9 : 0.0;
 }
 
 bool ctl_registry_pacing_text(const struct registry_view *v, const struct registry_entry *e,
                               char *buf, size_t cap)
 {
-    const struct registry_told *t = &e->told;
+    const struct registry_published *t = &e->published;
     char name[TEXT_QUOTE_CAP] = "a program that has ended";
 
     if (t->paced == 0)
@@ -86,15 +86,15 @@ struct ctl_totals ctl_registry_totals(const struct registry_view *v)
     struct ctl_totals t = {0};
 
     for (unsigned i = 0; i < v->n; i++) {
-        const struct registry_told *told = &v->entry[i].told;
+        const struct registry_published *published = &v->entry[i].published;
         t.dram += v->entry[i].dram_bytes;
-        t.pm += told->pm_bytes;
-        t.wish += told->wish_bytes;
-        t.asked += told->asked_bytes;
-        t.promoted += told->promoted_bytes;
-        t.demoted += told->demoted_bytes;
-        t.written += told->written_bytes;
-        t.threads += told->threads;
+        t.pm += published->pm_bytes;
+        t.wish += published->wish_bytes;
+        t.asked += published->asked_bytes;
+        t.promoted += published->promoted_bytes;
+        t.demoted += published->demoted_bytes;
+        t.written += published->written_bytes;
+        t.threads += published->threads;
     }
     return t;
 }
@@ -112,7 +112,7 @@ void ctl_registry_json_begin(struct ctl_json *j, const char *path, const struct 
 
 void ctl_registry_json_entry(struct ctl_json *j, const struct registry_entry *e)
 {
-    const struct registry_told *t = &e->told;
+    const struct registry_published *t = &e->published;
     char name[sizeof(e->name) + 1] = "";
 
     memcpy(name, e->name, sizeof(e->name));

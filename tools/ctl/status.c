@@ -22,7 +22,7 @@ static void print_row(const char *pid, const char *name, const char *cls, uint64
 }
 
 /* "3.21": as the data lie, over all of them on DRAM; with all on PM in brackets. */
-static void slowdown_text(const struct registry_told *t, char *buf, size_t cap)
+static void slowdown_text(const struct registry_published *t, char *buf, size_t cap)
 {
     if (t->slowdown == 0)
         snprintf(buf, cap, "-");
@@ -32,7 +32,7 @@ static void slowdown_text(const struct registry_told *t, char *buf, size_t cap)
 
 static void print_entry(const struct registry_entry *e)
 {
-    const struct registry_told *t = &e->told;
+    const struct registry_published *t = &e->published;
     char pid[16], age[32], name[TEXT_QUOTE_CAP], cls[32], threads[32], slow[32];
 
     snprintf(pid, sizeof(pid), "%d", e->pid);
@@ -55,7 +55,7 @@ static void print_traffic(void)
 
     for (unsigned i = 0; i < view.n; i++) {
         const struct registry_entry *e = &view.entry[i];
-        const struct registry_told *t = &e->told;
+        const struct registry_published *t = &e->published;
         if (t->ebw_dram + t->ebw_pm > 0)
             printf("%8d  asks %.2f of DRAM and %.2f of PM (ns of latency for each ns), %u %% of "
                    "that on PM written, %.1f threads writing there\n",

@@ -36,8 +36,8 @@ static void set_rates(struct top_row *now, const struct top_row *before, unsigne
             return;
         }
         uint64_t ns = e->heartbeat_ns - b->heartbeat_ns;
-        now->up_rate = rate(b->told.promoted_bytes, e->told.promoted_bytes, ns);
-        now->down_rate = rate(b->told.demoted_bytes, e->told.demoted_bytes, ns);
+        now->up_rate = rate(b->published.promoted_bytes, e->published.promoted_bytes, ns);
+        now->down_rate = rate(b->published.demoted_bytes, e->published.demoted_bytes, ns);
         return;
     }
 }
@@ -62,7 +62,7 @@ static const struct top_screen *sorted; /* qsort has no context */
 
 static uint64_t weight(const struct top_row *r, enum top_key key)
 {
-    const struct registry_told *t = &r->entry.told;
+    const struct registry_published *t = &r->entry.published;
 
     switch (key) {
     case TOP_DRAM:
@@ -251,7 +251,7 @@ static void print_titles(struct paper *p)
     flush_line(p, &l, "7");
 }
 
-static void put_wish(struct screen_line *l, const struct registry_told *t)
+static void put_wish(struct screen_line *l, const struct registry_published *t)
 {
     char a[16], with_sign[24] = "-";
 
@@ -266,7 +266,7 @@ static void print_row(const struct top_row *r, struct paper *p)
 {
     static const char *const classes[HY_CLASS_MAX] = {"-", "cpu", "bandw", "laten"};
     const struct registry_entry *e = &r->entry;
-    const struct registry_told *t = &e->told;
+    const struct registry_published *t = &e->published;
     struct screen_line l = {.len = 0};
     char name[TEXT_QUOTE_CAP], a[16], b[16], sure[16] = "-", threads[32];
     int n = (int)name_columns(p);

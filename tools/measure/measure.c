@@ -241,13 +241,13 @@ static void tell_machine(const char *spec)
 {
     struct topology t;
     struct hy_settings s;
-    struct figures_place place;
+    struct figures_query place;
     struct figures_identity id;
 
     options_defaults(&s);
     (void)options_set(&s, OPT_PM, spec, HY_FROM_ENV, NULL, NULL);
     (void)topology_read("/sys", &t);
-    figures_place(&s.pm, &t, &place);
+    figures_query(&s.pm, &t, &place);
     figures_identify(&place, &id);
     printf("clock=%s\ncpus=%u\ncores=%u\nbytes=%" PRIu64 "\nllc=%" PRIu64
            "\nordinary=%d\npm_is=%s\n",

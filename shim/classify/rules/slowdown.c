@@ -355,7 +355,7 @@ int work_of_window(const struct machine_figures *f, const struct window *w, stru
     double elapsed = window_get(w, WINDOW_elapsed_ns), busy = window_get(w, WINDOW_busy_ns);
     double stall, top, explained = 0;
     enum stall_known known;
-    bool told, guess;
+    bool measured, guess;
 
     if (!window_has(w, WINDOW_reads) || elapsed <= 0)
         return -ENODATA;
@@ -369,11 +369,11 @@ int work_of_window(const struct machine_figures *f, const struct window *w, stru
     k.pm_reads = share_on_pm(w, WINDOW_reads_pm, WINDOW_reads);
     k.pm_writes = share_on_pm(w, WINDOW_writes_pm, WINDOW_writes);
     stall = stall_of(f, w, busy, &known);
-    told = window_has(w, WINDOW_foreseen) && k.reads > 0;
-    guess = !told && known != STALL_ASSUMED;
-    k.foreseen = told ? clamp(window_get(w, WINDOW_foreseen) / k.reads, 0, 1) : 0.5;
+    measured = window_has(w, WINDOW_foreseen) && k.reads > 0;
+    guess = !measured && known != STALL_ASSUMED;
+    k.foreseen = measured ? clamp(window_get(w, WINDOW_foreseen) / k.reads, 0, 1) : 0.5;
     /* What a prefetcher fetches is not waited for longer: more stall is the cache's. */
-    top = told && known == STALL_IDLE ? EXPOSED_STREAM * k.foreseen + 1 - k.foreseen : 1;
+    top = measured && known == STALL_IDLE ? EXPOSED_STREAM * k.foreseen + 1 - k.foreseen : 1;
     /* Without that count each is guessed from the other. */
     for (int i = 0; i < (guess ? 2 : 1); i++) {
         k.exposure = find_exposure(f, &k, stall, known != STALL_IDLE, elapsed, top, &explained);

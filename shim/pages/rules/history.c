@@ -303,20 +303,22 @@ static void push(struct block_pass *b, uint32_t head, const struct observed *o)
 
 /* Neighbours that are ranked together. */
 static void count_pool(struct history *h, uint32_t first, uint32_t pages,
-                       const struct page_seen *told, const struct worth_rule *rule, int64_t *gain)
+                       const struct page_seen *accesses, const struct worth_rule *rule,
+                       int64_t *gain)
 {
     struct page_count *c = &h->count[first];
     uint32_t sum = 0, any = 0;
     for (uint32_t i = 0; i < pages; i++)
-        any |= (uint32_t)(told[i].reads | told[i].writes | c[i].mean | c[i].score);
+        any |= (uint32_t)(accesses[i].reads | accesses[i].writes | c[i].mean | c[i].score);
     if (!any)
         return;
     for (uint32_t i = 0; i < pages; i++) {
-        c[i].mean = worth_mean(rule, c[i].mean, told[i].reads, told[i].writes);
+        c[i].mean = worth_mean(rule, c[i].mean, accesses[i].reads, accesses[i].writes);
         sum += c[i].mean;
         if (!c[i].moved)
             continue;
-        int64_t units = (int64_t)told[i].reads * rule->read + (int64_t)told[i].writes * rule->write;
+        int64_t units =
+            (int64_t)accesses[i].reads * rule->read + (int64_t)accesses[i].writes * rule->write;
         *gain += tier_of(h->rec[head_of(h, first + i)]) == HY_DRAM ? units : -units;
     }
     for (uint32_t i = 0; i < pages; i++) {
@@ -330,12 +332,12 @@ static void count_pool(struct history *h, uint32_t first, uint32_t pages,
     }
 }
 
-void history_count(struct history *h, uint32_t block, const struct page_seen *told,
+void history_count(struct history *h, uint32_t block, const struct page_seen *accesses,
                    const struct worth_rule *rule, int64_t *gain)
 {
     uint32_t base = block * HISTORY_BLOCK, end = block_end(h, block);
     for (uint32_t at = base; at < end; at += WORTH_POOL)
-        count_pool(h, at, HY_MIN(WORTH_POOL, end - at), &told[at - base], rule, gain);
+        count_pool(h, at, HY_MIN(WORTH_POOL, end - at), &accesses[at - base], rule, gain);
 }
 
 /* A group as the pass saw it: pushed as a whole if it is still one, else its halves. */
@@ -461,7 +463,7 @@ void history_placed(struct history *h, uint32_t first, uint32_t pages, enum hy_t
     rest(h, first, pages, PLACED, on);
 }
 
-void history_hold(struct history *h, uint32_t first, uint32_t pages)
+void history_pin(struct history *h, uint32_t first, uint32_t pages)
 {
     rest(h, first, pages, HELD, HY_TIERS);
 }
@@ -480,7 +482,7 @@ void history_refused(struct history *h, uint32_t first, uint32_t pages)
     rest(h, first, pages, REFUSED, HY_TIERS);
 }
 
-void history_forget(struct history *h)
+void history_cool(struct history *h)
 {
     for (uint32_t at = 0; at < h->pages; at += 1u << order_at(h, at)) {
         struct page_record r = h->rec[at];

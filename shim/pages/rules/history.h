@@ -119,7 +119,7 @@ void history_record(struct history *h, uint32_t block, const struct page_set *wa
 /* What one pass was told of the pages of a block, before history_record: their means and scores.
  * Adds to *gain, in units of worth.h, what pages that were moved up are read and written on DRAM,
  * less the same of those that were moved down, on PM. */
-void history_count(struct history *h, uint32_t block, const struct page_seen *told,
+void history_count(struct history *h, uint32_t block, const struct page_seen *accesses,
                    const struct worth_rule *rule, int64_t *gain);
 /* Counts of one pass as rounds: the larger one becomes all of them, so that the ratio stays;
  * `most` is the count of a page that is always in use. */
@@ -132,11 +132,11 @@ void history_refused(struct history *h, uint32_t first, uint32_t pages);
 void history_found(struct history *h, uint32_t first, uint32_t pages, enum hy_tier on);
 /* Pages have come into memory on this tier: nobody has moved them. */
 void history_placed(struct history *h, uint32_t first, uint32_t pages, enum hy_tier on);
-void history_hold(struct history *h, uint32_t first, uint32_t pages);
+void history_pin(struct history *h, uint32_t first, uint32_t pages);
 /* Pages that are not in memory: they have no past, cannot move, and will come on `home`. */
 void history_absent(struct history *h, uint32_t first, uint32_t pages, enum hy_tier home);
 /* What the pages did says nothing of what they will do: all are as cold as new ones. */
-void history_forget(struct history *h);
+void history_cool(struct history *h);
 /* Cut a group so that one begins at this page. */
 void history_cut(struct history *h, uint32_t page);
 

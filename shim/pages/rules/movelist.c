@@ -66,7 +66,7 @@ static uint64_t exchange(struct planner *x, const struct move_limits *l, unsigne
 {
     uint64_t done = 0;
     for (unsigned s = SCORES; s-- > HY_MAX(PROMOTE_FROM, margin) && x->left > 0 && done < most;) {
-        if (l->hold_reads && score_band(s) == BAND_HOT_RD)
+        if (l->no_reads_up && score_band(s) == BAND_HOT_RD)
             continue;
         uint64_t wanted = HY_MIN(x->m->movable[HY_PM][s] - x->p->take[HY_PM][s], x->left / 2);
         wanted = HY_MIN(wanted, most - done);
@@ -86,7 +86,7 @@ static void fill(struct planner *x, const struct move_limits *l)
     for (unsigned s = SCORES;
          s-- > 0 && (l->below ? s >= l->fill_from : l->fill_cold || score_tier(s) != HY_PM) &&
          room > 0;)
-        if (!l->hold_reads || score_band(s) != BAND_HOT_RD)
+        if (!l->no_reads_up || score_band(s) != BAND_HOT_RD)
             room -= take(x, HY_PM, s, room);
 }
 

@@ -22,7 +22,7 @@ struct move_limits {
     const uint8_t *below; /* not NULL: by worth (worth.h), in place of the margins */
     uint8_t fill_from;    /* with it: the least rank that may come to free DRAM */
     bool eager;           /* cold pages go to PM at once, not when their place is needed */
-    bool hold_reads;      /* no read-domain pages to DRAM: its bandwidth is used up */
+    bool no_reads_up;     /* no read-domain pages to DRAM: its bandwidth is used up */
     bool fill_cold;       /* free DRAM for pages of any score: nothing is known of them yet */
     uint64_t shed;        /* so many hot pages to PM for the same reason, read domain first */
 };

@@ -31,12 +31,12 @@ bool exchange_loses(const struct exchange_account *a, double back_ns)
 }
 
 /* A sweep over the moved pages of all ranges. */
-struct place {
+struct cursor {
     unsigned range;
     uint32_t page;
 };
 
-static bool next_moved(const struct history *h, unsigned ranges, struct place *p)
+static bool next_moved(const struct history *h, unsigned ranges, struct cursor *p)
 {
     for (; p->range < ranges; p->range++, p->page = 0)
         for (; h[p->range].count && p->page < h[p->range].pages; p->page++)
@@ -69,7 +69,7 @@ static uint64_t plan(uint64_t moved[HY_TIERS][SCORES], uint64_t most,
 static unsigned collect(struct history *h, unsigned ranges, enum hy_tier from, uint64_t *take,
                         struct move *list, unsigned n, unsigned cap)
 {
-    for (struct place p = {0}; n < cap && next_moved(h, ranges, &p); p.page++) {
+    for (struct cursor p = {0}; n < cap && next_moved(h, ranges, &p); p.page++) {
         struct page_group g = history_group(&h[p.range], p.page);
         if (g.tier != from || take[g.score] == 0)
             continue;
@@ -86,7 +86,7 @@ unsigned takeback_list(struct history *h, unsigned ranges, struct move *list, un
                        uint64_t *ret_pairs)
 {
     uint64_t moved[HY_TIERS][SCORES] = {{0}}, take[HY_TIERS][SCORES] = {{0}};
-    for (struct place p = {0}; next_moved(h, ranges, &p); p.page++) {
+    for (struct cursor p = {0}; next_moved(h, ranges, &p); p.page++) {
         struct page_group g = history_group(&h[p.range], p.page);
         moved[g.tier][g.score]++;
     }

@@ -276,7 +276,7 @@ void site_plan_on_pm(const struct work *k, const struct plan_site *site,
     double reads = k->reads, writes = k->writes;
 
     for (unsigned i = 0; i < plan->n; i++) {
-        const struct plan_place *p = &plan->place[i];
+        const struct plan_tier *p = &plan->place[i];
         double part = p->dram_bytes == 0 ? 0
                       : p->why == PLAN_PART && site[i].bytes > 0
                           ? (double)p->dram_bytes / (double)site[i].bytes
@@ -299,7 +299,7 @@ struct work_time site_plan_time(const struct machine_figures *f, const struct wo
 }
 
 static void place_item(const struct plan_item *it, const struct plan_site *s, uint64_t share,
-                       struct plan_place *p)
+                       struct plan_tier *p)
 {
     p->dram_bytes = (uint64_t)it->best * it->block;
     p->tier = it->best > 0 ? HY_DRAM : HY_PM;
@@ -326,7 +326,7 @@ static void rank(struct site_plan *plan, const struct plan_item *it, unsigned n)
 
     for (int pass = 0; pass < 2; pass++) {
         for (unsigned k = 0; k < n; k++) {
-            struct plan_place *p = &plan->place[it[k].index];
+            struct plan_tier *p = &plan->place[it[k].index];
 
             if ((p->tier == HY_DRAM) != (pass == 0))
                 continue;

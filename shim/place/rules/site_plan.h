@@ -33,7 +33,7 @@ enum plan_why {
     PLAN_TOO_LARGE, /* one block is more than the DRAM there is */
 };
 
-struct plan_place {
+struct plan_tier {
     enum hy_tier tier;
     enum plan_why why;
     uint16_t rank;       /* 0 is first; every site has one */
@@ -47,7 +47,7 @@ struct site_plan {
     double read_ns, write_ns; /* what a line on DRAM saves */
     bool exact;               /* no better set exists by these figures */
     uint16_t order[PLAN_MAX]; /* best first: those that get DRAM, then the others */
-    struct plan_place place[PLAN_MAX];
+    struct plan_tier place[PLAN_MAX];
 };
 
 struct plan_item {               /* a site in the search */

@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "place/rules/site_turns.h"
 
-static uint64_t get(const uint64_t *p)
+static uint64_t load(const uint64_t *p)
 {
     return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
 
-static void put(uint64_t *p, uint64_t v)
+static void store(uint64_t *p, uint64_t v)
 {
     __atomic_store_n(p, v, __ATOMIC_RELAXED);
 }
 
 void site_turn_begin(struct site_turn *t, uint64_t now)
 {
-    uint64_t since = get(&t->since);
+    uint64_t since = load(&t->since);
 
-    put(&t->period, since > 0 && now > since ? now - since : 0);
-    put(&t->since, now);
+    store(&t->period, since > 0 && now > since ? now - since : 0);
+    store(&t->since, now);
 }
 
 void site_turn_end(struct site_turn *t, uint64_t now)
 {
-    uint64_t since = get(&t->since);
+    uint64_t since = load(&t->since);
 
     /* Nothing else was asked for meanwhile: it has ended all the same. */
-    put(&t->length, now > since ? now - since : 1);
+    store(&t->length, now > since ? now - since : 1);
 }
 
 bool site_turns_meet(const struct site_turn *t, const struct site_turn *other, uint64_t now)
 {
-    uint64_t period = get(&t->period), length = get(&other->length);
+    uint64_t period = load(&t->period), length = load(&other->length);
 
-    return period == 0 || length == 0 || get(&t->since) + period <= now + length;
+    return period == 0 || length == 0 || load(&t->since) + period <= now + length;
 }
 
 bool site_turn_pays(uint64_t n, uint64_t left, uint64_t kept, double saves, double kept_saves)

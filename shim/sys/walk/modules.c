@@ -195,7 +195,7 @@ static void describe(const struct dl_object *o, struct module *ret)
         look_at(witness, ret->witnessed);
 }
 
-static void forget_slot(unsigned i)
+static void drop_module(unsigned i)
 {
     static const struct module none;
     slot_write(i, &none);
@@ -223,7 +223,7 @@ static int remember(const struct module *m)
         return -EAGAIN; /* without a new epoch, old knowledge would be taken for good */
     for (unsigned i = 0; i < SLOTS; i++) {
         if (slot_read(i, &old) && old.handle != 0 && old.start < m->end && m->start < old.end) {
-            forget_slot(i);
+            drop_module(i);
             changed = true;
         }
     }
@@ -234,7 +234,7 @@ static int remember(const struct module *m)
     }
     if (at == SLOTS) { /* crowded by modules that have gone: start anew */
         for (unsigned i = 0; i < SLOTS; i++)
-            forget_slot(i);
+            drop_module(i);
         changed = true;
         at = slot_of(m->handle, 0);
     }

@@ -25,7 +25,7 @@ struct shadow_task *shadow_find(struct shadow *s, uint64_t id)
 }
 
 /* The place of this task; an older one in it is one whose end was not told. NULL: it is too old. */
-static struct shadow_task *place(struct shadow *s, uint64_t id)
+static struct shadow_task *slot_for(struct shadow *s, uint64_t id)
 {
     struct shadow_task *t = &s->task[id % SHADOW_TASKS];
     if (t->state != SHADOW_NONE && t->id == id)
@@ -41,14 +41,14 @@ static struct shadow_task *place(struct shadow *s, uint64_t id)
 void shadow_made(struct shadow *s, uint64_t id, unsigned function, const struct shadow_need *need,
                  unsigned n)
 {
-    struct shadow_task *t = place(s, id);
-    if (!t || t->told)
+    struct shadow_task *t = slot_for(s, id);
+    if (!t || t->created)
         return;
     if (t->state == SHADOW_DONE) { /* it has ended already */
         leave(s, t);
         return;
     }
-    t->told = true;
+    t->created = true;
     t->function = (uint16_t)function;
     t->needs = (uint8_t)HY_MIN(n, SHADOW_NEEDS);
     memcpy(t->need, need, t->needs * sizeof(*need));
@@ -58,7 +58,7 @@ void shadow_made(struct shadow *s, uint64_t id, unsigned function, const struct 
 
 void shadow_began(struct shadow *s, uint64_t id, uint64_t ns)
 {
-    struct shadow_task *t = place(s, id);
+    struct shadow_task *t = slot_for(s, id);
     if (!t || t->state == SHADOW_DONE)
         return;
     t->began = ns;
@@ -67,11 +67,11 @@ void shadow_began(struct shadow *s, uint64_t id, uint64_t ns)
 
 bool shadow_ended(struct shadow *s, uint64_t id, struct shadow_task *ret)
 {
-    struct shadow_task *t = place(s, id);
+    struct shadow_task *t = slot_for(s, id);
     if (!t)
         return false;
     *ret = *t;
-    if (!t->told) {
+    if (!t->created) {
         set_state(s, t, SHADOW_DONE);
         return false;
     }

@@ -23,7 +23,7 @@ struct shadow_task {
     uint64_t id, began; /* ns */
     uint16_t function;
     uint8_t state, needs;
-    bool told; /* that it was made */
+    bool created; /* that it was made */
     struct shadow_need need[SHADOW_NEEDS];
 };
 

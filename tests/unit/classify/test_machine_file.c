@@ -20,7 +20,7 @@
 static char top[64], sys_root[96], etc[96], own[160];
 static char told[2048];
 static struct topology topo;
-static struct figures_place place;
+static struct figures_query place;
 static struct figures_found found;
 
 static void hear(void *ctx, const char *message)
@@ -77,7 +77,7 @@ static void look(void)
     const struct hy_pm_spec node1 = {.kind = HY_PM_NODE, .nodes = 2};
 
     assert_int_equal(topology_read(sys_root, &topo), 0);
-    figures_place(&node1, &topo, &place);
+    figures_query(&node1, &topo, &place);
     place.sys = sys_root;
     place.etc = etc;
 }

@@ -332,10 +332,10 @@ static void a_block_with_a_run_knows_its_site(void **state)
     heap_free(p);
 }
 
-static struct heap_place place_of(const void *p)
+static struct heap_origin place_of(const void *p)
 {
-    struct heap_place place;
-    heap_place_of(p, &place);
+    struct heap_origin place;
+    heap_origin_of(p, &place);
     return place;
 }
 

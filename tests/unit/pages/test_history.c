@@ -210,17 +210,17 @@ static void others_move_pages(void **state)
     }
     run_pass(&h, two_objects, 8);
     assert_false(history_group(&h, 20).resting);
-    history_hold(&h, 20, 1);
+    history_pin(&h, 20, 1);
     check(&h);
     assert_true(history_group(&h, 20).resting && !history_group(&h, 20).moved);
     assert_false(history_group(&h, 21).resting);
     run_pass(&h, two_objects, 9);
     assert_false(history_group(&h, 20).resting);
     history_refused(&h, 20, 1);
-    history_hold(&h, 20, 1); /* a longer rest stays */
+    history_pin(&h, 20, 1); /* a longer rest stays */
     assert_true(history_group(&h, 20).moved);
     history_found(&h, 5000, 1, HY_DRAM);
-    history_hold(&h, 5000, 1);
+    history_pin(&h, 5000, 1);
     check(&h);
     free(h.rec);
 }
@@ -233,7 +233,7 @@ static void forgotten_pages_are_as_new(void **state)
         run_pass(&h, two_objects, pass);
     history_moved(&h, 0, 50, HY_DRAM);
     assert_int_equal(score_band(history_group(&h, 60).score), BAND_H_HOT);
-    history_forget(&h);
+    history_cool(&h);
     check(&h);
     for (uint32_t at = 0; at < h.pages; at += history_group(&h, at).pages) {
         assert_int_equal(history_group(&h, at).score, 0);
@@ -294,7 +294,7 @@ static void random_life(void **state)
                 if (step % 3)
                     history_found(&h, first, n, step & 1 ? HY_PM : HY_DRAM);
                 else
-                    history_hold(&h, first, n);
+                    history_pin(&h, first, n);
                 break;
             default:
                 history_watch(&h, block, random, &watched);

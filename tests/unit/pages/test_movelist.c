@@ -156,7 +156,7 @@ static void reads_may_be_held_and_shed(void **state)
     map.movable[HY_DRAM][0] = 200;
     move_plan(&map, &l, &plan);
     assert_int_equal(plan.up, 400);
-    l.hold_reads = true;
+    l.no_reads_up = true;
     move_plan(&map, &l, &plan);
     assert_int_equal(plan.up, 100);
     l.shed = 250;
@@ -200,7 +200,7 @@ static void plan_properties(void **state)
                                 .clear = random_next(&random) % 3 * 200,
                                 .margin = (uint8_t)(random_next(&random) % 20),
                                 .eager = random_next(&random) % 2,
-                                .hold_reads = random_next(&random) % 2,
+                                .no_reads_up = random_next(&random) % 2,
                                 .shed = i % 4 ? 0 : random_next(&random) % 500};
         new_map();
         for (unsigned t = 0; t < HY_TIERS; t++)

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "pages/rules/coverage.h"
-#include "pages/rules/others.h"
+#include "pages/rules/foreign.h"
 #include "pages/sampler.h"
 
 #define MIB     (1ul << 20)
@@ -142,12 +142,12 @@ static void a_slice_at_a_time(void **state)
         uint64_t before = answers;
         assert_int_equal(look(budget), 0);
         assert_true(answers - before <= budget + HISTORY_BLOCK);
-        most += (answers - before) * OTHERS_SPOT;
+        most += (answers - before) * FOREIGN_SPOT;
     }
     memset(on, HY_PM, PAGES / 2); /* all of a tier: soon */
     for (passes = 0; !agrees(PAGES) && passes < FOREVER; passes++)
         look(budget);
-    assert_true(passes <= PAGES / OTHERS_MOST + PAGES / OTHERS_SPOT / budget + 1);
+    assert_true(passes <= PAGES / OTHERS_MOST + PAGES / FOREIGN_SPOT / budget + 1);
     sampler_close();
 }
 
@@ -178,7 +178,7 @@ static void a_kernel_that_does_not_answer(void **state)
     sampler_close();
     uint64_t asked;
     assert_int_equal(sampler_places(10, where, &calls, found, FOUND, &asked), 0); /* closed */
-    sampler_hold(BASE, HY_PAGE);
+    sampler_pin(BASE, HY_PAGE);
 }
 
 static void ranges_change_meanwhile(void **state)
@@ -218,8 +218,8 @@ static void held_pages_stay(void **state)
     struct pass_stats stats;
     (void)state;
     begin(0, 1024);
-    sampler_hold(BASE - 8 * HY_PAGE, 16 * HY_PAGE); /* a part is not watched */
-    sampler_hold(BASE + 512 * HY_PAGE, 512 * HY_PAGE);
+    sampler_pin(BASE - 8 * HY_PAGE, 16 * HY_PAGE); /* a part is not watched */
+    sampler_pin(BASE + 512 * HY_PAGE, 512 * HY_PAGE);
     assert_int_equal(sampler_moves(&l, 1 << 20, list, 8, NULL), 1);
     assert_ptr_equal(list[0].base, BASE + 8 * HY_PAGE);
     assert_int_equal(list[0].bytes, 504 * HY_PAGE);

@@ -228,24 +228,24 @@ static void pages_that_are_named(void **state)
     writes_at = page_100_to_300;
     reads_at = page_100_to_300;
     assert_int_equal(sampler_add(BASE, 8 * MIB, HY_PM, false), 0);
-    assert_false(sampler_told(BASE, HY_PAGE, &told));
+    assert_false(sampler_accesses(BASE, HY_PAGE, &told));
     pass();
     /* Ten reads and a write a round; half of the pages are not used. */
-    assert_true(sampler_told(BASE + 98 * HY_PAGE, 4 * HY_PAGE, &told));
+    assert_true(sampler_accesses(BASE + 98 * HY_PAGE, 4 * HY_PAGE, &told));
     assert_int_equal(told, 2 * HISTORY_ROUNDS * 11);
-    assert_true(sampler_told(BASE, HY_PAGE, &told)); /* adds */
+    assert_true(sampler_accesses(BASE, HY_PAGE, &told)); /* adds */
     assert_int_equal(told, 2 * HISTORY_ROUNDS * 11);
-    assert_false(sampler_told(BASE + 2048 * HY_PAGE, HY_PAGE, &told));
+    assert_false(sampler_accesses(BASE + 2048 * HY_PAGE, HY_PAGE, &told));
     assert_true(sampler_all_on(BASE, 8 * MIB, HY_PM));
     sampler_moved(BASE + 5 * HY_PAGE, 2 * HY_PAGE, HY_DRAM, true);
     assert_true(sampler_all_on(BASE + 5 * HY_PAGE, 2 * HY_PAGE, HY_DRAM));
     assert_false(sampler_all_on(BASE + 4 * HY_PAGE, 3 * HY_PAGE, HY_DRAM));
     assert_false(sampler_all_on(BASE + 2047 * HY_PAGE, 2 * HY_PAGE, HY_PM));
     sampler_begin(UINT64_MAX); /* the next one has been told of nothing yet */
-    assert_false(sampler_told(BASE, HY_PAGE, &told));
+    assert_false(sampler_accesses(BASE, HY_PAGE, &told));
     for (int i = 0; i < 8; i++)
         pass();
-    sampler_forget();
+    sampler_cool();
     sampler_totals(totals, on);
     assert_int_equal(totals[HY_PM][BAND_REST] + totals[HY_DRAM][BAND_REST], 2048);
     assert_int_equal(on[HY_DRAM], 2);

@@ -21,13 +21,13 @@ static struct heat_map map;
 /* Page i is used told[i] times in each of some passes, enough to be sure. */
 static void use(struct history *h, const uint8_t *reads, unsigned passes)
 {
-    static struct page_seen told[PAGES];
+    static struct page_seen accesses[PAGES];
     int64_t gain = 0;
     for (unsigned i = 0; i < PAGES; i++)
-        told[i] = (struct page_seen){.reads = reads[i]};
+        accesses[i] = (struct page_seen){.reads = reads[i]};
     for (unsigned pass = 1; pass <= passes; pass++) {
         struct worth_rule r = worth_rule(&alike, pass);
-        history_count(h, 0, told, &r, &gain);
+        history_count(h, 0, accesses, &r, &gain);
     }
 }
 
@@ -120,7 +120,7 @@ static void only_pairs_that_are_wrong_go_back(void **state)
     assert_false(counts[10].moved);
     assert_true(counts[100].moved);
     /* What a program does next may be something else; where its pages lie is the same. */
-    history_forget(&h);
+    history_cool(&h);
     assert_true(counts[100].moved);
     assert_int_equal(counts[100].mean, 0);
     history_drop(&h);

@@ -136,7 +136,7 @@ static void pages_change_places_by_worth(void **state)
 {
     static struct page_record rec[PAGES];
     static struct page_count counts[PAGES];
-    static struct page_seen told[HISTORY_BLOCK];
+    static struct page_seen accesses[HISTORY_BLOCK];
     static struct heat_map map;
     struct predictor p = predictor_of(PREDICT_WINDOW);
     struct history h;
@@ -152,10 +152,10 @@ static void pages_change_places_by_worth(void **state)
     for (unsigned pass = 1; pass <= 8; pass++) {
         struct worth_rule r = worth_rule(&alike, pass);
         for (unsigned b = 0; b < 2; b++) {
-            memset(told, 0, sizeof(told));
+            memset(accesses, 0, sizeof(accesses));
             for (unsigned i = 0; i < 32; i++)
-                told[i * 3].reads = b ? 40 : 2;
-            history_count(&h, b, told, &r, &gain);
+                accesses[i * 3].reads = b ? 40 : 2;
+            history_count(&h, b, accesses, &r, &gain);
         }
     }
     assert_int_equal(gain, 0); /* nothing was moved yet */
@@ -180,9 +180,9 @@ static void pages_change_places_by_worth(void **state)
     }
     /* What they are used for from now on is what the moves have brought. */
     struct worth_rule r = worth_rule(&alike, 9);
-    memset(told, 0, sizeof(told));
-    told[0].reads = 40;
-    history_count(&h, 1, told, &r, &gain);
+    memset(accesses, 0, sizeof(accesses));
+    accesses[0].reads = 40;
+    history_count(&h, 1, accesses, &r, &gain);
     assert_int_equal(gain, 40 * EACH);
     history_drop(&h);
 }

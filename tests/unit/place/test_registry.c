@@ -47,51 +47,52 @@ static void test_all_that_is_published_is_read(void **state)
     assert_int_equal(prctl(PR_GET_NAME, name), 0); /* as ps shows it */
     uint64_t before = os_now_ns();
     assert_int_equal(registry_claim_dram(r, 3 * MB), 0);
-    const struct registry_told told = {.cls = HY_CLASS_BANDWIDTH,
-                                       .threads = 17,
-                                       .cap = 4,
-                                       .confidence = 1000,
-                                       .slowdown = 5200,
-                                       .placed_slowdown = 1100,
-                                       .pm_bytes = 5 * MB,
-                                       .wish_bytes = 11 * MB,
-                                       .asked_bytes = 13 * MB,
-                                       .promoted_bytes = 19 * MB,
-                                       .demoted_bytes = 23 * MB,
-                                       .written_bytes = 29 * MB,
-                                       .tracked_bytes = 31 * MB,
-                                       .arrived_ns = 37 * MB,
-                                       .marks = REGISTRY_WRITES | REGISTRY_ON_PM,
-                                       .ebw_dram = 37,
-                                       .ebw_pm = 41,
-                                       .pm_written = 430,
-                                       .writers = 4700,
-                                       .writers_free = 8000,
-                                       .held = 5300,
-                                       .hindered = 1590,
-                                       .paced = 4,
-                                       .own_best = 8,
-                                       .paced_for = 61,
-                                       .paced_since = 67,
-                                       .time_at = {9000, 7000, 5000, 4000, 3000, 2000, 1500, 1100},
-                                       .curve_bytes = 71 * MB,
-                                       .curve_dram = 73 * MB,
-                                       .curve_takes = 77 * MB,
-                                       .need_bytes = 79 * MB,
-                                       .run_ns = 83 * MB,
-                                       .curve_now = 3300,
-                                       .weight = 250,
-                                       .move_ns = 3700,
-                                       .cache_class = 2,
-                                       .cache_ways = 4};
-    registry_publish(r, &told);
+    const struct registry_published published = {
+        .cls = HY_CLASS_BANDWIDTH,
+        .threads = 17,
+        .cap = 4,
+        .confidence = 1000,
+        .slowdown = 5200,
+        .placed_slowdown = 1100,
+        .pm_bytes = 5 * MB,
+        .wish_bytes = 11 * MB,
+        .asked_bytes = 13 * MB,
+        .promoted_bytes = 19 * MB,
+        .demoted_bytes = 23 * MB,
+        .written_bytes = 29 * MB,
+        .tracked_bytes = 31 * MB,
+        .arrived_ns = 37 * MB,
+        .marks = REGISTRY_WRITES | REGISTRY_ON_PM,
+        .ebw_dram = 37,
+        .ebw_pm = 41,
+        .pm_written = 430,
+        .writers = 4700,
+        .writers_free = 8000,
+        .held = 5300,
+        .hindered = 1590,
+        .paced = 4,
+        .own_best = 8,
+        .paced_for = 61,
+        .paced_since = 67,
+        .time_at = {9000, 7000, 5000, 4000, 3000, 2000, 1500, 1100},
+        .curve_bytes = 71 * MB,
+        .curve_dram = 73 * MB,
+        .curve_takes = 77 * MB,
+        .need_bytes = 79 * MB,
+        .run_ns = 83 * MB,
+        .curve_now = 3300,
+        .weight = 250,
+        .move_ns = 3700,
+        .cache_class = 2,
+        .cache_ways = 4};
+    registry_publish(r, &published);
     registry_read(r, &view);
     assert_int_equal(view.n, 2);
     const struct registry_entry *me = entry_of(getpid()), *he = entry_of(o.pid);
     assert_non_null(me);
     assert_true(me->is_self);
     assert_int_equal(me->dram_bytes, 3 * MB);
-    assert_memory_equal(&me->told, &told, sizeof(told));
+    assert_memory_equal(&me->published, &published, sizeof(published));
     assert_int_equal(me->cpus[0], 0);
     registry_publish_cpus(r, (const uint64_t[REGISTRY_CPU_WORDS]){5, [5] = 1ull << 63});
     registry_read(r, &view);
@@ -101,7 +102,7 @@ static void test_all_that_is_published_is_read(void **state)
     assert_true(me->heartbeat_ns >= before && me->heartbeat_ns <= os_now_ns());
     assert_non_null(he);
     assert_false(he->is_self);
-    assert_int_equal(he->told.cls, HY_CLASS_CPU);
+    assert_int_equal(he->published.cls, HY_CLASS_CPU);
     assert_int_equal(he->dram_bytes, 7 * MB);
     other_end(&o);
     registry_close(r);
@@ -159,7 +160,7 @@ static void test_without_joining_nothing_is_claimed(void **state)
     (void)state;
     assert_int_equal(registry_claim_dram(r, 1), -ENOTCONN);
     registry_return_dram(r, 1);
-    registry_publish(r, &(struct registry_told){.cls = HY_CLASS_CPU, .pm_bytes = 1});
+    registry_publish(r, &(struct registry_published){.cls = HY_CLASS_CPU, .pm_bytes = 1});
     registry_leave(r);
     registry_read(r, &view);
     assert_int_equal(view.n, 0);
@@ -385,10 +386,10 @@ static void *claim_and_return(void *arg)
         while (held > seen && !__atomic_compare_exchange_n(&worst, &seen, held, false,
                                                            __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
             ;
-        registry_publish(of_threads, &(struct registry_told){.cls = HY_CLASS_CPU,
-                                                             .pm_bytes = held,
-                                                             .wish_bytes = bytes,
-                                                             .threads = (uint32_t)i});
+        registry_publish(of_threads, &(struct registry_published){.cls = HY_CLASS_CPU,
+                                                                  .pm_bytes = held,
+                                                                  .wish_bytes = bytes,
+                                                                  .threads = (uint32_t)i});
         __atomic_sub_fetch(&held_by_threads, bytes, __ATOMIC_SEQ_CST);
         registry_return_dram(of_threads, bytes);
     }
@@ -483,7 +484,7 @@ static void test_readonly_looks_and_does_not_touch(void **state)
     assert_int_equal(view.n, 1);
     assert_int_equal(registry_join(look, HY_CLASS_CPU), -EROFS);
     assert_int_equal(registry_claim_dram(look, 1), -ENOTCONN);
-    registry_publish(look, &(struct registry_told){.cls = HY_CLASS_CPU, .pm_bytes = 1});
+    registry_publish(look, &(struct registry_published){.cls = HY_CLASS_CPU, .pm_bytes = 1});
     assert_memory_equal(&before, f, sizeof(before));
     unmap_raw(f);
     registry_close(look);

@@ -166,8 +166,8 @@ static void test_absurd_values_of_a_living_one(void **state)
     const struct registry_entry *e = entry_of(pid);
     assert_non_null(e);
     assert_int_equal(e->dram_bytes, 0);
-    assert_memory_equal(&e->told, &(struct registry_told){.cls = HY_CLASS_UNKNOWN},
-                        sizeof(e->told));
+    assert_memory_equal(&e->published, &(struct registry_published){.cls = HY_CLASS_UNKNOWN},
+                        sizeof(e->published));
     assert_true(e->heartbeat_ns <= os_now_ns());
     assert_string_equal(e->name, "?[2J???\"name-lo");
     assert_int_equal(registry_claim_dram(r, BUDGET), 0); /* nor does it block anybody */
@@ -255,7 +255,7 @@ static void test_losing_the_slot_harms_neither(void **state)
     assert_false(registry_joined(r));
     assert_int_equal(registry_claim_dram(r, MB), -ENOTCONN);
     registry_return_dram(r, 10 * MB);
-    registry_publish(r, &(struct registry_told){.cls = HY_CLASS_LATENCY, .pm_bytes = 1});
+    registry_publish(r, &(struct registry_published){.cls = HY_CLASS_LATENCY, .pm_bytes = 1});
     registry_leave(r);
     assert_int_equal(f->slot[0].dram, theirs);
     assert_int_equal(f->slot[0].word, word_of(pid, REG_LIVE));
@@ -330,7 +330,7 @@ static void test_cut_at_any_moment(void **state)
         err = registry_claim_dram(r, MB);
         assert_true(err == 0 || err == -ENOSPC || err == -ENOTCONN);
         lost += err == -ENOTCONN;
-        registry_publish(r, &(struct registry_told){.pm_bytes = i});
+        registry_publish(r, &(struct registry_published){.pm_bytes = i});
         registry_read(r, &view);
         assert_true(view.n <= 1);
         registry_return_dram(r, MB);

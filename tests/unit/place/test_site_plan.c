@@ -85,7 +85,7 @@ static void assert_sound(const struct site_plan *p, unsigned n, uint64_t share)
     memset(seen, 0, sizeof(seen));
     assert_int_equal(p->n, n);
     for (unsigned k = 0; k < n; k++) {
-        const struct plan_place *at = &p->place[p->order[k]];
+        const struct plan_tier *at = &p->place[p->order[k]];
         assert_false(seen[p->order[k]]);
         seen[p->order[k]] = true;
         assert_int_equal(at->rank, k);

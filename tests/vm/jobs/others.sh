@@ -35,11 +35,11 @@ exec 5>&-
 check "it ends with all that it wrote" wait $app
 check "and has answered so" answers app 3
 tell_others() { # REPORT
-    told=
+    words=
     for field in passes asked_pages found_pages undone_pages truces; do
-        told="$told $(reported $1 $field) $field,"
+        words="$words $(reported $1 $field) $field,"
     done
-    echo "     report:${told%,}"
+    echo "     report:${words%,}"
 }
 tell_others /tmp/app.json
 check "the moves were found" test "$(reported /tmp/app.json found_pages)" -ge $((10 * 256))

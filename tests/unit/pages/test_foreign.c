@@ -10,25 +10,25 @@
 #include <cmocka.h>
 
 #include "pages/rules/coverage.h"
-#include "pages/rules/others.h"
+#include "pages/rules/foreign.h"
 
 #define MS 1000000ull
 #define S  1000000000ull
-#define AT (160 * OTHERS_SPOT) /* a page */
+#define AT (160 * FOREIGN_SPOT) /* a page */
 
-static struct others o;
+static struct foreign o;
 
 static void reset(void)
 {
-    others_init(&o);
-    others_pass(&o);
+    foreign_init(&o);
+    foreign_pass(&o);
 }
 
 static bool rests(uint64_t page)
 {
     uint64_t first;
-    for (unsigned at = 0; others_resting(&o, &at, &first);)
-        if (page >= first && page < first + OTHERS_SPOT)
+    for (unsigned at = 0; foreign_resting(&o, &at, &first);)
+        if (page >= first && page < first + FOREIGN_SPOT)
             return true;
     return false;
 }
@@ -38,7 +38,7 @@ static unsigned rest_of(uint64_t page)
 {
     unsigned n = 0;
     for (; rests(page) && n < 10000; n++)
-        others_pass(&o);
+        foreign_pass(&o);
     return n;
 }
 
@@ -50,11 +50,11 @@ static void who_is_undone_rests_for_longer(void **state)
     reset();
     for (unsigned i = 0; i < 12; i++) {
         assert_false(rests(AT));
-        others_ours(&o, AT, 4);
-        others_pass(&o);
-        assert_int_equal(others_found(&o, AT, 4, true), 4);
-        assert_true(rests(AT) && rests(AT + OTHERS_SPOT - 1)); /* and its neighbours */
-        assert_false(rests(AT + OTHERS_SPOT) || rests(AT - 1));
+        foreign_ours(&o, AT, 4);
+        foreign_pass(&o);
+        assert_int_equal(foreign_found(&o, AT, 4, true), 4);
+        assert_true(rests(AT) && rests(AT + FOREIGN_SPOT - 1)); /* and its neighbours */
+        assert_false(rests(AT + FOREIGN_SPOT) || rests(AT - 1));
         unsigned rest = rest_of(AT);
         assert_int_equal(rest, i == 0 ? 8 : HY_MIN(2 * before, 512u));
         before = rest;
@@ -67,16 +67,16 @@ static void others_may_move_what_we_have_not(void **state)
     (void)state;
     reset();
     for (unsigned i = 0; i < 5; i++) {
-        assert_int_equal(others_found(&o, AT, 16, false), 0);
+        assert_int_equal(foreign_found(&o, AT, 16, false), 0);
         assert_int_equal(rest_of(AT), 4);
-        assert_int_equal(others_pause(&o), 0);
+        assert_int_equal(foreign_pause(&o), 0);
     }
     /* Back at home, after a move of theirs. */
-    assert_int_equal(others_found(&o, AT, 16, true), 0);
+    assert_int_equal(foreign_found(&o, AT, 16, true), 0);
     assert_int_equal(rest_of(AT), 4);
     /* We bring it where it belongs, and they take it away: that is against us. */
-    others_ours(&o, AT, 1);
-    assert_int_equal(others_found(&o, AT, 1, false), 1);
+    foreign_ours(&o, AT, 1);
+    assert_int_equal(foreign_found(&o, AT, 1, false), 1);
     assert_int_equal(rest_of(AT), 8);
 }
 
@@ -85,16 +85,16 @@ static void calm_is_rewarded(void **state)
     (void)state;
     reset();
     for (unsigned i = 0; i < 3; i++) {
-        others_ours(&o, AT, 1);
-        others_found(&o, AT, 1, true);
+        foreign_ours(&o, AT, 1);
+        foreign_found(&o, AT, 1, true);
         if (i < 2)
             rest_of(AT);
     }
     assert_int_equal(rest_of(AT), 32);
     for (unsigned i = 0; i <= 33; i++)
-        others_pass(&o);
-    others_ours(&o, AT, 1);
-    others_found(&o, AT, 1, true);
+        foreign_pass(&o);
+    foreign_ours(&o, AT, 1);
+    foreign_found(&o, AT, 1, true);
     assert_int_equal(rest_of(AT), 8); /* as the first time */
 }
 
@@ -103,17 +103,17 @@ static void copies_after_a_fork_are_no_moves(void **state)
 {
     (void)state;
     reset();
-    others_forked(&o);
-    for (unsigned i = 0; i < 15; i++, others_pass(&o)) {
-        assert_int_equal(others_found(&o, AT + i * OTHERS_SPOT, OTHERS_SPOT, true), 0);
-        assert_false(rests(AT + i * OTHERS_SPOT));
-        assert_int_equal(others_pause(&o), 0);
+    foreign_forked(&o);
+    for (unsigned i = 0; i < 15; i++, foreign_pass(&o)) {
+        assert_int_equal(foreign_found(&o, AT + i * FOREIGN_SPOT, FOREIGN_SPOT, true), 0);
+        assert_false(rests(AT + i * FOREIGN_SPOT));
+        assert_int_equal(foreign_pause(&o), 0);
     }
-    assert_int_equal(others_found(&o, AT, 1, false), 0); /* away from home: somebody did */
+    assert_int_equal(foreign_found(&o, AT, 1, false), 0); /* away from home: somebody did */
     assert_true(rests(AT));
-    others_pass(&o);
-    others_pass(&o);
-    assert_int_equal(others_found(&o, 7 * AT, 1, true), 1); /* not for ever */
+    foreign_pass(&o);
+    foreign_pass(&o);
+    assert_int_equal(foreign_found(&o, 7 * AT, 1, true), 1); /* not for ever */
 }
 
 /* Much of what is moved comes back: a pause, and a longer one if that goes on. */
@@ -123,46 +123,46 @@ static void much_that_is_undone_is_a_pause(void **state)
     (void)state;
     reset();
     for (unsigned i = 0; i < 8; i++) {
-        others_ours(&o, AT + 1000 * i, 300);
-        assert_int_equal(others_pause(&o), 0);
-        others_pass(&o);
-        others_found(&o, AT + 1000 * i, 100, true);
-        assert_int_equal(others_pause(&o), want);
-        assert_int_equal(others_pause(&o), 0); /* said once, */
-        others_pass(&o);
-        others_found(&o, AT + 1000 * i + 200, 100, true); /* also where more is found of it */
-        assert_int_equal(others_pause(&o), 0);
+        foreign_ours(&o, AT + 1000 * i, 300);
+        assert_int_equal(foreign_pause(&o), 0);
+        foreign_pass(&o);
+        foreign_found(&o, AT + 1000 * i, 100, true);
+        assert_int_equal(foreign_pause(&o), want);
+        assert_int_equal(foreign_pause(&o), 0); /* said once, */
+        foreign_pass(&o);
+        foreign_found(&o, AT + 1000 * i + 200, 100, true); /* also where more is found of it */
+        assert_int_equal(foreign_pause(&o), 0);
         for (unsigned k = 0; k < want; k++)
-            others_pass(&o);
+            foreign_pass(&o);
         want = HY_MIN(want * 2, 64u);
     }
     for (unsigned i = 0; i < 40; i++) { /* moves that stay */
-        others_ours(&o, 0, 300);
-        assert_int_equal(others_pause(&o), 0);
-        others_pass(&o);
+        foreign_ours(&o, 0, 300);
+        assert_int_equal(foreign_pause(&o), 0);
+        foreign_pass(&o);
     }
-    others_ours(&o, 0, 300);
-    others_found(&o, 0, 300, true);
+    foreign_ours(&o, 0, 300);
+    foreign_found(&o, 0, 300, true);
     /* With all that stayed, these are few. */
-    assert_int_equal(others_pause(&o), 0);
+    assert_int_equal(foreign_pause(&o), 0);
     for (unsigned i = 0; i < 100; i++)
-        others_pass(&o);
-    others_ours(&o, 0, 300);
-    others_found(&o, 0, 300, true);
-    assert_int_equal(others_pause(&o), 4);
+        foreign_pass(&o);
+    foreign_ours(&o, 0, 300);
+    foreign_found(&o, 0, 300, true);
+    assert_int_equal(foreign_pause(&o), 4);
 }
 
 static void little_is_no_quarrel(void **state)
 {
     (void)state;
     reset();
-    others_ours(&o, 0, 1000);
-    others_found(&o, 0, 200, true);
-    assert_int_equal(others_pause(&o), 0); /* a fifth */
+    foreign_ours(&o, 0, 1000);
+    foreign_found(&o, 0, 200, true);
+    assert_int_equal(foreign_pause(&o), 0); /* a fifth */
     reset();
-    others_ours(&o, 0, 31);
-    others_found(&o, 0, 31, true);
-    assert_int_equal(others_pause(&o), 0); /* a handful */
+    foreign_ours(&o, 0, 31);
+    foreign_found(&o, 0, 31, true);
+    assert_int_equal(foreign_pause(&o), 0); /* a handful */
 }
 
 /* More spots than there is room for: who is fought over most is remembered. */
@@ -172,16 +172,16 @@ static void memory_is_bounded(void **state)
     uint64_t first;
     (void)state;
     reset();
-    for (unsigned i = 0; i < 3; i++, others_pass(&o))
+    for (unsigned i = 0; i < 3; i++, foreign_pass(&o))
         for (uint64_t n = 1; n <= 100; n++) {
-            others_ours(&o, n * OTHERS_SPOT, OTHERS_SPOT);
-            others_found(&o, n * OTHERS_SPOT, OTHERS_SPOT, true);
+            foreign_ours(&o, n * FOREIGN_SPOT, FOREIGN_SPOT);
+            foreign_found(&o, n * FOREIGN_SPOT, FOREIGN_SPOT, true);
         }
-    assert_int_equal(others_found(&o, 1000 * OTHERS_SPOT, 100000 * OTHERS_SPOT, false), 0);
+    assert_int_equal(foreign_found(&o, 1000 * FOREIGN_SPOT, 100000 * FOREIGN_SPOT, false), 0);
     for (uint64_t n = 1; n <= 100; n++)
-        kept += rests(n * OTHERS_SPOT);
+        kept += rests(n * FOREIGN_SPOT);
     assert_true(kept >= 95);
-    for (kept = 0; others_resting(&o, &at, &first);)
+    for (kept = 0; foreign_resting(&o, &at, &first);)
         kept++;
     assert_true(kept > OTHERS_SPOTS / 2 && kept <= OTHERS_SPOTS);
 }
@@ -193,20 +193,20 @@ static void a_long_fight_is_cheap(void **state)
     unsigned moves = 0, late = 0, pause = 0;
     (void)state;
     reset();
-    for (unsigned pass = 0; pass < 3000; pass++, others_pass(&o)) {
+    for (unsigned pass = 0; pass < 3000; pass++, foreign_pass(&o)) {
         unsigned up = 0;
         if (pause > 0)
             pause--;
-        for (unsigned p = 0; pause == 0 && p < PAGES; p += OTHERS_SPOT)
+        for (unsigned p = 0; pause == 0 && p < PAGES; p += FOREIGN_SPOT)
             if (!rests(AT + p)) {
-                others_ours(&o, AT + p, OTHERS_SPOT);
-                up += OTHERS_SPOT;
+                foreign_ours(&o, AT + p, FOREIGN_SPOT);
+                up += FOREIGN_SPOT;
             }
         moves += up;
         late += pass >= 1500 ? up : 0;
-        for (unsigned p = 0; up > 0 && p < PAGES; p += OTHERS_SPOT)
-            others_found(&o, AT + p, OTHERS_SPOT, true);
-        pause = HY_MAX(pause, others_pause(&o));
+        for (unsigned p = 0; up > 0 && p < PAGES; p += FOREIGN_SPOT)
+            foreign_found(&o, AT + p, FOREIGN_SPOT, true);
+        pause = HY_MAX(pause, foreign_pause(&o));
     }
     assert_true(moves <= 20 * PAGES); /* without a memory: 3,000 times */
     assert_true(late > 0);
@@ -219,11 +219,11 @@ static void asking_has_a_price(void **state)
     assert_int_equal(others_budget(S, 10, 1000), 1250);
     assert_int_equal(others_budget(MS, 10, 1000), 512);
     assert_int_equal(others_budget(3600 * S, 1000, 0), 8192);
-    assert_int_equal(others_step(512, 512), 1);
-    assert_int_equal(others_step(513, 512), 2);
-    assert_int_equal(others_step(8192, 512), 16);
-    assert_int_equal(others_step(UINT64_MAX, 512), 16); /* the rest in later passes */
-    assert_int_equal(others_step(0, 512), 1);
+    assert_int_equal(foreign_step(512, 512), 1);
+    assert_int_equal(foreign_step(513, 512), 2);
+    assert_int_equal(foreign_step(8192, 512), 16);
+    assert_int_equal(foreign_step(UINT64_MAX, 512), 16); /* the rest in later passes */
+    assert_int_equal(foreign_step(0, 512), 1);
 }
 
 /* Whatever is told, nothing is out of bounds (and nothing overflows: sanitizers look). */
@@ -236,21 +236,21 @@ static void random_life(void **state)
         uint64_t first = random_next(&random) % 50000, n = random_next(&random) % 600;
         switch (random_next(&random) % 8) {
         case 0:
-            others_pass(&o);
+            foreign_pass(&o);
             break;
         case 1:
         case 2:
-            others_ours(&o, first, n);
+            foreign_ours(&o, first, n);
             break;
         case 3:
             if (i % 97 == 0)
-                others_forked(&o);
+                foreign_forked(&o);
             break;
         case 4:
-            assert_true(others_pause(&o) <= 64);
+            assert_true(foreign_pause(&o) <= 64);
             break;
         default:
-            assert_true(others_found(&o, first, n, random & 1) <= n);
+            assert_true(foreign_found(&o, first, n, random & 1) <= n);
         }
     }
     assert_true(rest_of(AT) <= 512);

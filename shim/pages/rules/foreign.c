@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "pages/rules/others.h"
+#include "pages/rules/foreign.h"
 
 #include <string.h>
 
@@ -19,13 +19,13 @@
 #define COST_SHARE  8u /* asking takes this part of what looking and moving may */
 #define LEAST_ASKED 512u
 
-void others_init(struct others *o)
+void foreign_init(struct foreign *o)
 {
     memset(o, 0, sizeof(*o));
     o->next_pause = FIRST_PAUSE;
 }
 
-void others_pass(struct others *o)
+void foreign_pass(struct foreign *o)
 {
     o->pass++;
     o->forgiving -= o->forgiving > 0;
@@ -34,22 +34,22 @@ void others_pass(struct others *o)
     o->undone -= (o->undone + UNIT - 1) / UNIT;
 }
 
-void others_forked(struct others *o)
+void foreign_forked(struct foreign *o)
 {
     o->forgiving = FORGIVING;
 }
 
 /* --- spots ------------------------------------------------------------------------------ */
 
-static struct others_spot *set_of(struct others *o, uint64_t number)
+static struct foreign_spot *set_of(struct foreign *o, uint64_t number)
 {
     uint64_t hash = number * 0x9e3779b97f4a7c15u;
     return &o->spot[(hash >> 32) % (OTHERS_SPOTS / WAYS) * WAYS];
 }
 
-static struct others_spot *find(struct others *o, uint64_t number)
+static struct foreign_spot *find(struct foreign *o, uint64_t number)
 {
-    struct others_spot *s = set_of(o, number);
+    struct foreign_spot *s = set_of(o, number);
     for (unsigned i = 0; i < WAYS; i++)
         if (s[i].number == number)
             return &s[i];
@@ -57,37 +57,37 @@ static struct others_spot *find(struct others *o, uint64_t number)
 }
 
 /* Who has been quarrelled over least is forgotten first, then who has been calm for longest. */
-static bool worse(const struct others_spot *a, const struct others_spot *b)
+static bool worse(const struct foreign_spot *a, const struct foreign_spot *b)
 {
     if (!a->number || !b->number)
         return !a->number && b->number;
     return a->strikes != b->strikes ? a->strikes < b->strikes : a->until < b->until;
 }
 
-static struct others_spot *place_for(struct others *o, uint64_t number)
+static struct foreign_spot *spot_for(struct foreign *o, uint64_t number)
 {
-    struct others_spot *s = set_of(o, number), *least = s;
+    struct foreign_spot *s = set_of(o, number), *least = s;
     for (unsigned i = 1; i < WAYS; i++)
         if (worse(&s[i], least))
             least = &s[i];
-    *least = (struct others_spot){.number = number};
+    *least = (struct foreign_spot){.number = number};
     return least;
 }
 
-static uint32_t rest_of(const struct others_spot *s)
+static uint32_t rest_of(const struct foreign_spot *s)
 {
     return FIRST_REST << s->strikes;
 }
 
 /* Was it we who moved this spot last? */
-static bool note(struct others *o, uint64_t number, bool home)
+static bool note(struct foreign *o, uint64_t number, bool home)
 {
-    struct others_spot *s = find(o, number);
+    struct foreign_spot *s = find(o, number);
     if (s && s->seen == o->pass) /* other pages of it */
         return s->undone;
     bool undone = s ? s->ours : home;
     if (!s)
-        s = place_for(o, number);
+        s = spot_for(o, number);
     else if (o->pass > s->until && o->pass - s->until > rest_of(s))
         s->strikes = 0; /* calm for as long again as it has rested */
     s->strikes += undone && s->strikes < MOST_STRIKES;
@@ -98,25 +98,25 @@ static bool note(struct others *o, uint64_t number, bool home)
     return undone;
 }
 
-void others_ours(struct others *o, uint64_t first, uint64_t pages)
+void foreign_ours(struct foreign *o, uint64_t first, uint64_t pages)
 {
     o->moved += pages * UNIT;
-    for (uint64_t n = first / OTHERS_SPOT; pages > 0 && n <= (first + pages - 1) / OTHERS_SPOT;
+    for (uint64_t n = first / FOREIGN_SPOT; pages > 0 && n <= (first + pages - 1) / FOREIGN_SPOT;
          n++) {
-        struct others_spot *s = find(o, n);
+        struct foreign_spot *s = find(o, n);
         if (s)
             s->ours = true;
     }
 }
 
-uint64_t others_found(struct others *o, uint64_t first, uint64_t pages, bool home)
+uint64_t foreign_found(struct foreign *o, uint64_t first, uint64_t pages, bool home)
 {
     uint64_t undone = 0;
     if (home && o->forgiving > 0)
         return 0;
     while (pages > 0) {
-        uint64_t n = HY_MIN(pages, OTHERS_SPOT - first % OTHERS_SPOT);
-        undone += note(o, first / OTHERS_SPOT, home) ? n : 0;
+        uint64_t n = HY_MIN(pages, FOREIGN_SPOT - first % FOREIGN_SPOT);
+        undone += note(o, first / FOREIGN_SPOT, home) ? n : 0;
         first += n;
         pages -= n;
     }
@@ -124,20 +124,20 @@ uint64_t others_found(struct others *o, uint64_t first, uint64_t pages, bool hom
     return undone;
 }
 
-bool others_resting(const struct others *o, unsigned *at, uint64_t *ret_first)
+bool foreign_resting(const struct foreign *o, unsigned *at, uint64_t *ret_first)
 {
     for (; *at < OTHERS_SPOTS; ++*at) {
-        const struct others_spot *s = &o->spot[*at];
+        const struct foreign_spot *s = &o->spot[*at];
         if (s->number == 0 || s->until < o->pass)
             continue;
-        *ret_first = s->number * OTHERS_SPOT;
+        *ret_first = s->number * FOREIGN_SPOT;
         ++*at;
         return true;
     }
     return false;
 }
 
-unsigned others_pause(struct others *o)
+unsigned foreign_pause(struct foreign *o)
 {
     if (o->pause > 0) {
         o->moved = o->undone = 0; /* found late, a slice at a time: it is the same quarrel */
@@ -164,10 +164,10 @@ uint64_t others_budget(uint64_t interval_ns, unsigned core_permille, uint64_t pa
     return HY_MIN(HY_MAX(n, (uint64_t)LEAST_ASKED), (uint64_t)OTHERS_MOST);
 }
 
-uint32_t others_step(uint64_t pages, uint64_t budget)
+uint32_t foreign_step(uint64_t pages, uint64_t budget)
 {
     uint32_t step = 1;
-    while (step < OTHERS_SPOT && pages / step > budget)
+    while (step < FOREIGN_SPOT && pages / step > budget)
         step *= 2;
     return step;
 }
