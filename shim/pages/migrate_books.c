@@ -103,8 +103,9 @@ static bool lend(void *base, size_t bytes, enum hy_tier to)
 bool migrate_split(void *base, size_t bytes)
 {
     const struct runtime_machine *m = &hy_machine;
-    bool nodes = m->backend == HY_PM_NODE;
-    if ((!nodes && m->backend != HY_PM_EMULATED) || runtime_is_sandboxed() ||
+    /* On real nodes a program that moves pages as often as it can has stood still with split blocks
+     * (tests/vm/jobs/moves-preload.sh, newer kernel): not there until that is understood. */
+    if (m->backend != HY_PM_EMULATED || runtime_is_sandboxed() ||
         !policy_charge(HY_PM, bytes, false))
         return false;
     pthread_mutex_lock(&lock);
