@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Groups of resctrl: their files' text, and a delegated group in a fake tree, where `kernel` below
  * does what the kernel does with what is written (Documentation/arch/x86/resctrl.rst). */
+#include <dirent.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -199,6 +200,17 @@ static void *sleeps(void *lock)
     return NULL;
 }
 
+static unsigned threads_here(void)
+{
+    unsigned n = 0;
+    DIR *d = opendir("/proc/self/task");
+    assert_non_null(d);
+    for (const struct dirent *e; (e = readdir(d)) != NULL;)
+        n += e->d_name[0] != '.';
+    closedir(d);
+    return n;
+}
+
 static void all_threads_go_in_and_back(void **state)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -215,12 +227,14 @@ static void all_threads_go_in_and_back(void **state)
     assert_false(narrowed);     /* it only looked */
     assert_int_equal(llc_group_move(&g, true, why, sizeof(why)), 0);
     assert_true(narrowed);
-    assert_int_equal(moves[0], 2 * 2); /* two threads, listed twice */
+    unsigned threads = threads_here(); /* a sanitizer has one of its own */
+    assert_true(threads >= 2);
+    assert_int_equal(moves[0], 2 * threads); /* listed twice */
     assert_int_equal(moves[1], 0);
     assert_int_equal(llc_group_move(&g, false, why, sizeof(why)), 0);
-    assert_int_equal(moves[1], 2 * 2);
+    assert_int_equal(moves[1], 2 * threads);
     llc_group_move_caller(&g, false);
-    assert_int_equal(moves[1], 2 * 2 + 1);
+    assert_int_equal(moves[1], 2 * threads + 1);
     pthread_mutex_unlock(&lock);
     pthread_join(other, NULL);
 }
