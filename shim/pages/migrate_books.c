@@ -85,8 +85,6 @@ static bool note_end(const void *old, void *base, size_t bytes)
     return false;
 }
 
-/* By memory policy, so only where PM is nodes. No program calls mremap for blocks of malloc's,
- * which refuses a mapping of two policies. */
 /* Where the pages of a range come from next. Emulated memory needs no call; where a filter kills
  * for mbind the range stays as it is, which costs no more than the right memory. */
 static bool lend(void *base, size_t bytes, enum hy_tier to)
@@ -100,12 +98,12 @@ static bool lend(void *base, size_t bytes, enum hy_tier to)
     return ok;
 }
 
+/* By memory policy, so not where PM is a file. No program calls mremap for blocks of malloc's,
+ * which refuses a mapping of two policies. */
 bool migrate_split(void *base, size_t bytes)
 {
     const struct runtime_machine *m = &hy_machine;
-    /* On real nodes a program that moves pages as often as it can has stood still with split blocks
-     * (tests/vm/jobs/moves-preload.sh, newer kernel): not there until that is understood. */
-    if (m->backend != HY_PM_EMULATED || runtime_is_sandboxed() ||
+    if ((m->backend != HY_PM_NODE && m->backend != HY_PM_EMULATED) || runtime_is_sandboxed() ||
         !policy_charge(HY_PM, bytes, false))
         return false;
     pthread_mutex_lock(&lock);

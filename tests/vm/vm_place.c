@@ -2,7 +2,9 @@
  * vm_place EXPECT: allocates small blocks, big blocks and mappings, touches
  * them and asks the kernel on which node each page is. EXPECT is a node number,
  * "both" (each node has a third or more) or "none" (pages of no node: fsdax).
- * Status 0 when all three kinds are where expected. */
+ * Status 0 when all three kinds are where expected.
+ * vm_place split MIB: one block of three times as much has its first MIB on node 0, all else on
+ * node 1, also when it is freed and taken again. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +48,24 @@ static int judge(const char *what, const struct tally *t, const char *expect)
     return good;
 }
 
+static int split(size_t bytes)
+{
+    int good = 1;
+    for (int again = 0; again < 3; again++) {
+        struct tally head = {0}, tail = {0};
+        char *p = malloc(3 * bytes);
+        if (!p)
+            return 2;
+        memset(p, 1, 3 * bytes);
+        ask(&head, p, bytes);
+        ask(&tail, p + bytes, 2 * bytes);
+        good &= judge("head", &head, "0") & judge("tail", &tail, "1");
+        good &= head.n[ON_NODE_0] + tail.n[ON_NODE_0] <= bytes / PAGE;
+        free(p);
+    }
+    return !good;
+}
+
 int main(int argc, char **argv)
 {
     static char *small[SMALL];
@@ -53,6 +73,8 @@ int main(int argc, char **argv)
     const char *expect = argc > 1 ? argv[1] : "0";
     unsigned seed = 1;
 
+    if (argc > 2 && strcmp(expect, "split") == 0)
+        return split((size_t)atoi(argv[2]) << 20);
     for (int i = 0; i < SMALL; i++) {
         seed = seed * 1103515245u + 12345u;
         size_t bytes = 64 + (seed >> 16) % 1500;

@@ -12,5 +12,7 @@ check "hybridctl run" ./hybridctl run --library $lib --policy pm --start 0 -- ./
 check "numactl --membind=0 is respected" placed pm numactl --membind=0 ./vm_place 0
 check "numactl --membind=1 is respected" placed dram numactl --membind=1 ./vm_place 1
 check "numactl --interleave is respected" placed pm numactl --interleave=0,1 ./vm_place both
+check "a block lies across the end of HYBRID_DRAM" \
+    env HYBRID_DRAM=16M HYBRID_MIGRATE=off HYBRID_POLICY=first-fit HYBRID_START=0 LD_PRELOAD=$lib ./vm_place split 16
 check "fork: independent memories" placed pm ./vm_fork
 exit $failed
