@@ -5,7 +5,6 @@
  * round of a program however many threads do it. */
 #include "threads/search.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -26,7 +25,6 @@
 
 static struct {
     bool on_pm, searching, counted;
-    double window_ns, idle_ns; /* windows' length of late; without work since the last */
     struct threads_search search;
     struct threadsearch_view view;
 } ts;
@@ -113,7 +111,6 @@ static void stop(void)
     double unused;
 
     threadcheck_stop();
-    ts.idle_ns = 0;
     if (!ts.searching)
         return;
     purse = purse_open(&unused);
@@ -187,22 +184,11 @@ static void search(const struct window *w, const struct machine_figures *f, cons
     }
     purse = purse_open(&run_ns);
     e = threads_search_window(&ts.search, purse, run_ns, work_served(&m),
-                              ts.idle_ns + window_get(w, WINDOW_elapsed_ns), work_speed, &m);
+                              window_get(w, WINDOW_elapsed_ns), work_speed, &m);
     purse_close();
-    ts.window_ns = HY_MAX(window_get(w, WINDOW_elapsed_ns), 0.9 * ts.window_ns);
-    ts.idle_ns = 0;
     if (!ts.counted && threads_search_count(&ts.search) < ts.search.max)
         note_begin(knee_of(f, k, ts.search.max));
     note(e);
-}
-
-/* A window may close before any thread's work in it has been counted. It is then a part of the
- * next; only a program that has done nothing for longer than a window does something else by now.
- */
-static bool still_counting(double elapsed_ns)
-{
-    ts.idle_ns += elapsed_ns;
-    return ts.searching && ts.idle_ns <= ts.window_ns;
 }
 
 void threadsearch_window(const struct window *w, const struct classification *c,
@@ -211,7 +197,6 @@ void threadsearch_window(const struct window *w, const struct classification *c,
     enum hy_class cls = settings_class();
     struct work k;
     enum stall_known known;
-    int e;
 
     if (pacing_count()) {
         halt();
@@ -222,13 +207,9 @@ void threadsearch_window(const struct window *w, const struct classification *c,
         return;
     if (cls == HY_CLASS_UNKNOWN)
         cls = c->cls;
-    e = work_of_window(f, w, &k, &known);
-    if (c->weak || (e < 0 && e != -EAGAIN) || !ts.on_pm ||
-        (search_possible() && cls != HY_CLASS_BANDWIDTH) ||
-        (e == -EAGAIN && !still_counting(window_get(w, WINDOW_elapsed_ns))))
+    if (c->weak || work_of_window(f, w, &k, &known) < 0 || !ts.on_pm ||
+        (search_possible() && cls != HY_CLASS_BANDWIDTH))
         stop();
-    else if (e == -EAGAIN)
-        ; /* counted with the next */
     else if (search_possible())
         search(w, f, &k);
     else
@@ -244,18 +225,18 @@ void threadsearch_on_pm(bool on_pm)
         stop();
 }
 
-void threadsearch_counts(unsigned *ret_answered, unsigned *ret_held)
+void threadsearch_counts(unsigned *ret_told, unsigned *ret_held)
 {
     const struct threads_search *s = &ts.search;
     unsigned n = threads_search_count(s);
 
-    *ret_answered = *ret_held = 0;
+    *ret_told = *ret_held = 0;
     if (!ts.searching)
         return;
     if (n < s->max)
         *ret_held = n;
     if (s->stage == THREADS_KEPT)
-        *ret_answered = s->best;
+        *ret_told = s->best;
 }
 
 void threadsearch_get(struct threadsearch_view *ret)
