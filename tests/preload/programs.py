@@ -16,13 +16,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
 import harness # noqa: E402  (the path is set just above)
-
-CASES = ['bash', 'coreutils', 'python', 'pymalloc', 'redis', 'memcached', 'sqlite', 'gcc', 'gxx', 'git',
-         'perl', 'node', 'java', 'golang', 'rust', 'openmp', 'hpcc', 'gdb', 'openssl', 'nginx', 'jemalloc', 'php',
-         'ruby']
-# Larger ones, by scripts/test --long (packages-long.txt).
-LONG_CASES = ['numpy', 'erlang', 'r', 'postgres', 'mariadb', 'chromium', 'libreoffice', 'pypi']
-
+from programs import CASES, LONG_CASES # noqa: E402  (the package beside this file)
 
 # All on DRAM is the same with files as without; a disk is for those that fork and have much.
 LESS = ('dram-shm', 'pm-disk')
