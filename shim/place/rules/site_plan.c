@@ -328,36 +328,51 @@ static unsigned next_by_time(const struct plan_item *it, unsigned n)
     return best;
 }
 
-static double take_greedily(struct plan_item *it, unsigned n, uint64_t room, bool by_time)
+/* What fits of each in its order, beyond what it has in `best` already if `more`. */
+static double take_greedily(struct plan_item *it, unsigned n, uint64_t room, bool by_time,
+                            bool more)
 {
     uint64_t free[PLAN_TIMES];
     double worth = 0;
 
     for (unsigned t = 0; t < PLAN_TIMES; t++)
         free[t] = room;
+    for (unsigned i = 0; more && i < n; i++)
+        site_plan_take(free, it[i].held, it[i].best * it[i].block);
     for (unsigned i = 0; i < n; i++)
         it[i].taken = UINT16_MAX;
     for (unsigned k = 0; k < n; k++) {
         struct plan_item *i = &it[by_time ? next_by_time(it, n) : k];
-        uint64_t fit = HY_MIN(site_plan_least(free, i->held) / i->block, (uint64_t)i->count);
+        uint64_t has = more ? i->best : 0;
+        uint64_t fit = HY_MIN(site_plan_least(free, i->held) / i->block, i->count - has);
 
-        i->taken = (uint16_t)HY_MIN(fit, UINT16_MAX - 1);
-        site_plan_take(free, i->held, i->taken * i->block);
+        i->taken = (uint16_t)HY_MIN(has + fit, UINT16_MAX - 1u);
+        site_plan_take(free, i->held, (i->taken - has) * i->block);
         worth += i->taken * i->worth;
     }
     return worth;
 }
 
+static void keep_taken(struct plan_item *it, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        it[i].best = it[i].taken;
+}
+
+/* The best set as if all held memory at once is in `best`: never worse than that. */
 static void search_times(struct plan_item *it, unsigned n, uint64_t room)
 {
-    double worth = take_greedily(it, n, room, false);
+    double worth = take_greedily(it, n, room, false, true);
 
-    for (unsigned i = 0; i < n; i++)
-        it[i].best = it[i].taken;
-    if (n > REORDERED || take_greedily(it, n, room, true) <= worth)
-        return;
-    for (unsigned i = 0; i < n; i++)
-        it[i].best = it[i].taken;
+    keep_taken(it, n);
+    for (int by_time = 0; by_time < (n > REORDERED ? 1 : 2); by_time++) {
+        double other = take_greedily(it, n, room, by_time, false);
+
+        if (other > worth * (1 + WORTH_EPS)) {
+            worth = other;
+            keep_taken(it, n);
+        }
+    }
 }
 
 /* --- the plan -------------------------------------------------------------------------- */
@@ -453,9 +468,11 @@ static void plan_with(const struct line_worth *w, const struct plan_site *site, 
     ret->share = share;
     ret->read_ns = w->read_ns;
     ret->write_ns = w->write_ns;
-    ret->exact = share_a_time(candidate, wanted) && search(candidate, wanted, free);
-    if (!share_a_time(candidate, wanted))
+    ret->exact = search(candidate, wanted, free);
+    if (!share_a_time(candidate, wanted)) {
+        ret->exact = false;
         search_times(candidate, wanted, free);
+    }
     for (unsigned k = 0, c = 0; k < n; k++) {
         const struct plan_item *found = c < wanted ? &candidate[c] : &none;
 

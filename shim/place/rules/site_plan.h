@@ -9,9 +9,9 @@
  * matter. Blocks are placed as a whole, a site of many blocks also in part.
  *
  * Sites that do not hold memory at the same time can have the same DRAM. The run is cut into
- * PLAN_TIMES parts by what it has allocated; where no part is common to all sites, the set is found
- * by the better of two greedy orders: what a byte saves, and what a byte saves for as long as it is
- * taken. */
+ * PLAN_TIMES parts by what it has allocated; where no part is common to all sites, the set is the
+ * best of three: that of sites that all hold memory at once, filled up, and those of two greedy
+ * orders, by what a byte saves and by what a byte saves for as long as it is taken. */
 #ifndef HYBRID_PLACE_RULES_SITE_PLAN_H
 #define HYBRID_PLACE_RULES_SITE_PLAN_H
 
