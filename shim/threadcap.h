@@ -43,8 +43,8 @@ void threadcap_joined(void);
 void threadcap_tick(void);
 /* No cap any more, for good: nothing is placed in this process. */
 void threadcap_end(void);
-/* In a forked child, which starts without. */
-void threadcap_child(void);
+/* In a forked child, which starts without; `placed`: its parent had begun to place. */
+void threadcap_child(bool placed);
 void threadcap_get(struct threadcap_view *ret);
 
 /* --- for the hooks (threadcap.c) ------------------------------------------------------ */

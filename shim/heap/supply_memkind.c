@@ -13,10 +13,8 @@
 #include "sys/lock.h"
 
 #define SEGMENT_MIN (32 * HY_MIB)
-/* memkind makes 4 * CPUs arenas (a power of two) in every kind, each of which
- * takes 2 MiB of the range for itself; leave twice that. */
+/* The arena of a kind (env_hook.c) takes 2 MiB of the range for itself. */
 #define ARENA_BYTES     (2 * HY_MIB)
-#define ARENAS_PER_CPU  4
 #define RESERVE_SHARE   4 /* of what is open, kept ready */
 #define CLOSE_WAITS     20000
 #define CLOSE_WAIT_NS   100000ull
@@ -72,14 +70,6 @@ bool supply_loaded(void)
     return __atomic_load_n(&loaded, __ATOMIC_ACQUIRE);
 }
 
-static size_t kind_overhead(void)
-{
-    size_t arenas = 1;
-    while (arenas < (size_t)os_cpu_count() * ARENAS_PER_CPU)
-        arenas *= 2;
-    return arenas * ARENA_BYTES;
-}
-
 /* What is taken is never unmapped. Under RLIMIT_AS a part of the allowance stays
  * for what gives it back: thread stacks, libraries, the next allocator. So does a part of
  * the memory where the kernel promises no more than there is. */
@@ -129,9 +119,8 @@ static char *whole_of(memkind_t kind, char *base, size_t avail, size_t least, si
 /* Segments double, so that few kinds are needed (memkind's arenas are limited). */
 static int open_segment(struct tier_supply *s, size_t bytes)
 {
-    size_t overhead = kind_overhead(), got = 0;
-    size_t least = hy_align_up(bytes + overhead + bytes / 4 + 4 * HY_MIB, 2 * HY_MIB);
-    size_t want = HY_MAX(HY_MAX((size_t)SEGMENT_MIN, 2 * overhead), s->opened);
+    size_t least = hy_align_up(bytes + ARENA_BYTES + bytes / 4 + 4 * HY_MIB, 2 * HY_MIB), got = 0;
+    size_t want = HY_MAX((size_t)SEGMENT_MIN, s->opened);
     want = HY_MIN(HY_MAX(want, least), s->bytes - s->opened);
     /* All of it would be in memory at once, or missing elsewhere. */
     if (os_locks_future() || os_address_limit() != UINT64_MAX)

@@ -495,8 +495,10 @@ void policy_postfork(void)
 }
 
 /* The child shares these pages until one of them writes: they count once, with the parent. */
-void policy_child(void)
+void policy_child(bool placed)
 {
+    if (placed)
+        shares_child();
     hy_pol.inherited = load(&hy_pol.used[HY_DRAM]);
     hy_pol.parent = os_noted_pid(); /* the child may be an orphan before it can ask */
     hy_pol.born_with = policy_used();
@@ -506,7 +508,6 @@ void policy_child(void)
     store(&hy_pol.wish, 0);
     store(&hy_pol.wanted, 0);
     store(&hy_pol.asked, 0);
-    shares_child();
     __atomic_store_n(&hy_pol.stale, false, __ATOMIC_RELAXED);
     hy_pol.published = (struct registry_published){.threads = 1};
     ours = false;

@@ -26,6 +26,7 @@ struct policy_state {
     uint64_t lease;     /* claims are made in steps of this */
     uint64_t shared;    /* the budget of all */
     uint64_t wish, asked;
+    bool stale; /* somebody waits for a claim, or much of one is not needed any more */
     struct registry_published published; /* under lock; what is not ours comes by policy_publish */
     uint64_t wanted;                     /* pages on PM that would come up, in bytes */
     uint64_t unmet;        /* turned away for lack of shared DRAM, not yet wished for */
@@ -38,7 +39,6 @@ struct policy_state {
     struct place_machine machine; /* what was last read of all, and when */
     unsigned self;
     uint64_t machine_ns, read_cost_ns;
-    bool stale; /* somebody waits for a claim, or much of one is not needed any more */
 };
 extern struct policy_state hy_pol;
 

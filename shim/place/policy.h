@@ -76,6 +76,7 @@ void policy_get(struct policy_view *ret);
 void policy_leave(void);
 void policy_prefork(void);
 void policy_postfork(void);
-void policy_child(void); /* before policy_postfork, in a forked child */
+/* Before policy_postfork, in a forked child; `placed`: its parent had begun to place. */
+void policy_child(bool placed);
 
 #endif

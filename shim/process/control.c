@@ -53,9 +53,10 @@
 /* A registry that is full, or being decided, takes a second or two. */
 #define JOIN_NS 3000000000ull
 
-static uint8_t running;  /* this process has the thread */
-static uint8_t joined;   /* it has taken part in the registry, if it can */
-static uint8_t tried;    /* do not try again after a failure */
+static uint8_t running; /* this process has the thread */
+static bool begun;      /* this process, or one that it was forked from, has had a thread of ours */
+static uint8_t joined;  /* it has taken part in the registry, if it can */
+static uint8_t tried;   /* do not try again after a failure */
 static uint64_t born_ns; /* first poke */
 static uint32_t forks;   /* under way in this process */
 static uint8_t loading;  /* memkind is being loaded: forks wait */
@@ -100,6 +101,7 @@ bool control_start_thread(void *(*fn)(void *), size_t stack)
     if (slot < 0)
         return false;
     begins[slot] = fn;
+    __atomic_store_n(&begun, true, __ATOMIC_RELAXED);
     hy_guard_enter();
     sigfillset(&all);
     if (pthread_sigmask(SIG_SETMASK, &all, &old) == 0) {
@@ -406,6 +408,11 @@ void control_load_ends(void)
     wait_for_forks();
 }
 
+bool control_has_begun(void)
+{
+    return __atomic_load_n(&begun, __ATOMIC_RELAXED);
+}
+
 bool control_loading(void)
 {
     return __atomic_load_n(&loading, __ATOMIC_SEQ_CST) != 0;
@@ -420,6 +427,5 @@ void control_postfork_child(void)
     __atomic_store_n(&tried, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&forks, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&loading, 0, __ATOMIC_SEQ_CST);
-    await_child();
     born_ns = 0;
 }

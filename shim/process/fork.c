@@ -80,6 +80,14 @@ static void fork_begins(void)
     supply_prefork();
 }
 
+/* Has anything but the heap been at work? Most processes that fork are shells, in which nothing was
+ * placed: to put the other rooms in order would cost each child some thirty page faults. */
+static bool has_placed(void)
+{
+    return runtime_state() != HY_SERVING || control_has_begun() || threadcap_active() ||
+           record_wanted() || trace_wanted();
+}
+
 static void fork_ends(bool child)
 {
     if (--forking > 0)
@@ -89,7 +97,7 @@ static void fork_ends(bool child)
         supply_child();
         if (supply_loaded() && gated != BY_HANDLER)
             supply_abandon();
-        policy_child();
+        policy_child(has_placed());
     }
     if (locked) {
         policy_postfork();
@@ -120,12 +128,15 @@ static void child_begins(void)
     control_postfork_child();
     if (!runtime_is_sandboxed())
         os_note_main();
-    threadcap_child();
-    llc_child();
-    planned_child();
-    classify_child();
-    record_child();
-    trace_child();
+    threadcap_child(has_placed());
+    if (has_placed()) {
+        await_child();
+        llc_child();
+        planned_child();
+        classify_child();
+        record_child();
+        trace_child();
+    }
     log_drop_stderr();
 }
 

@@ -51,6 +51,8 @@ void control_postfork_parent(void);
 void control_load_begins(void);
 void control_load_ends(void);
 bool control_loading(void);
+/* Has there been a thread of ours, here or in a process that this one was forked from? */
+bool control_has_begun(void);
 void control_postfork_child(void);
 
 /* --- await.c: what threads of the program wait for ------------------------------------- */
@@ -59,7 +61,7 @@ void control_postfork_child(void);
 void control_note_short(void);
 /* By the control thread. */
 void await_serve(void);
-void await_child(void); /* in a forked child */
+void await_child(void); /* in a forked child whose parent had begun to place */
 
 /* --- admit.c ------------------------------------------------------------------------ */
 

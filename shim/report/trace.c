@@ -180,6 +180,8 @@ void trace_finish(void)
 
 void trace_child(void)
 {
+    if (!trace_wanted())
+        return;
     if (tr.text.text.buf)
         (void)os_unmap(tr.text.text.buf, BUFFER_BYTES);
     memset(&tr, 0, sizeof(tr));

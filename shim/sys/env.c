@@ -15,9 +15,7 @@ bool env_is_secure(void)
 
 const char *env_get(const char *name)
 {
-    /* libc's own flag and the kernel's: a program can have entered secure mode
-     * only at exec, so both are constant. */
-    return env_is_secure() ? NULL : secure_getenv(name);
+    return env_is_secure() ? NULL : getenv(name);
 }
 
 void env_each(const char *prefix,

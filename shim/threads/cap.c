@@ -251,9 +251,12 @@ void threadcap_end(void)
         threadcap_confine(0, 0, &none, "all CPUs again");
 }
 
-void threadcap_child(void)
+void threadcap_child(bool placed)
 {
     memset(&count, 0, sizeof(count));
+    confine_forget_created();
+    if (!placed)
+        return;
     confine_child();
     threadsearch_child();
 }

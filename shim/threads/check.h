@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * A profile's number of threads on PM, checked once while the program runs: with all for a moment
- * and back, paid from the purse of regret (threads/rules/thread_trial.h). One that proves slower is given
- * up, and that is said. By the control thread. */
+ * and back, paid from the purse of regret (threads/rules/thread_trial.h). One that proves slower is
+ * given up, and that is said. By the control thread. */
 #ifndef HYBRID_THREADS_CHECK_H
 #define HYBRID_THREADS_CHECK_H
 

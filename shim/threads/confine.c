@@ -226,12 +226,16 @@ void threadcap_answered(struct hy_cpus *ret)
     *ret = m->cap ? m->answered : (struct hy_cpus){{0}};
 }
 
+void confine_forget_created(void)
+{
+    hy_threads_created = 0;
+}
+
 void confine_child(void)
 {
     pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
     lock = fresh; /* may have been held in the parent */
     memset(own, 0, sizeof(own));
-    hy_threads_created = 0;
     if (!threadcap_active())
         return;
     struct masks m = *masks();

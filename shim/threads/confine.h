@@ -14,6 +14,7 @@ void threadcap_answered(struct hy_cpus *ret);
 /* What the process had at first; asks the kernel the first time. false: it does not tell. */
 bool threadcap_base(struct hy_cpus *ret);
 void threadcap_count(struct threadcap_view *ret); /* cap, held, base, times, left_alone */
-void confine_child(void);                         /* in a forked child */
+void confine_forget_created(void);                /* in a forked child, */
+void confine_child(void);                         /* and in one whose parent had begun to place */
 
 #endif

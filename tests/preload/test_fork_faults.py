@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a fork costs a child under the library, in page faults above those of a plain child: they are
+most of a shell's price, and the same at any load. Each is a page that some handler of ours, or of
+memkind's, writes or reads for the first time.
+
+  test_fork_faults.py LIBHYBRID FORK_FAULTS
+"""
+import os
+import subprocess
+import sys
+
+STEERED = {'HYBRID_PM': 'emulated', 'HYBRID_REGISTRY': 'none'}
+# Name, settings, pages above plain: by default nothing but the heap has been at work; on PM there is
+# memkind, whose handlers touch each of its arenas.
+CASES = (('one memory', {'HYBRID_PM': 'none'}, 4),
+         ('defaults', STEERED, 20),
+         ('at once', {**STEERED, 'HYBRID_START': '0'}, 45),
+         ('on PM', {**STEERED, 'HYBRID_START': '0', 'HYBRID_POLICY': 'pm'}, 85))
+
+
+def faults(program, settings):
+    env = {k: v for k, v in os.environ.items() if not k.startswith(('HYBRID', 'LD_', 'MEMKIND'))}
+    got = subprocess.run([program], env={**env, **settings}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True,
+                         text=True, timeout=120)
+    if got.stderr:
+        sys.exit('it said: ' + got.stderr)
+    return int(got.stdout)
+
+
+def main(lib, program):
+    plain = faults(program, {})
+    bad = 0
+    for name, settings, most in CASES:
+        more = faults(program, {**settings, 'LD_PRELOAD': lib}) - plain
+        print(f'{name}: {more} page faults above the {plain} of a plain child, at most {most} allowed')
+        bad += more > most
+    return 1 if bad else 0
+
+
+if __name__ == '__main__':
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    sys.exit(main(*sys.argv[1:]))
