@@ -10,9 +10,6 @@
 #define HY_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define HY_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define HY_COLD        __attribute__((noinline, cold))
-/* Small state that every start touches: the linker sorts by alignment, so it lies on one page with
- * the scalars (shim/meson.build). */
-#define HY_AT_START __attribute__((aligned(8)))
 /* The shared object hides everything; only hooks carry this mark. */
 #define HY_EXPORT __attribute__((visibility("default")))
 /* On declarations: without it other files find a variable by way of the GOT. */

@@ -127,7 +127,7 @@ void dl_main_begins(void)
 static void *next_at_start(const char *name)
 {
     static const struct link_map *after;
-    static struct symbols s HY_AT_START;
+    static struct symbols s;
     if (main_has_begun || !__libc_single_threaded)
         return NULL;
     for (const struct link_map *m = after ? NULL : _r_debug.r_map; m && !after; m = m->l_next)

@@ -23,7 +23,7 @@ static struct {
     int (*hold)(int64_t);
     int (*offer_events)(void);
     int (*fill_ways)(int);
-} em HY_AT_START;
+} em;
 static bool asked;
 
 /* Weak: the loader tells whether there is an emulator. A look-up that fails makes it allocate. */

@@ -25,7 +25,7 @@ static struct {
     int kept; /* a second descriptor of the user's stderr, 0 none */
     int level;
     unsigned warnings;
-} log_state HY_AT_START;
+} log_state;
 
 void log_init(void)
 {

@@ -28,7 +28,7 @@ static struct {
     unsigned left; /* CPUs that the others leave, 0: all */
     unsigned live, most, running_milli;
     uint64_t cpu_ns, now_ns; /* at the last tick */
-} count HY_AT_START;
+} count;
 
 /* How many threads the settings or the profile want with the data there; 0: nobody knows. */
 static unsigned wanted(enum hy_tier t)
