@@ -391,8 +391,8 @@ void runtime_prepare(void)
     log_init();
     os_note_main();
     (void)next_alloc();
+    (void)settings_load(); /* the defaults, where the program is secure */
     if (!env_is_secure()) {
-        (void)settings_load();
         settings_echo();
         trace_name();
         if ((strcmp(hy_config.set.stats, "1") == 0 || record_wanted()) && runtime_lets_threads())
