@@ -119,6 +119,11 @@ class CacheTest(unittest.TestCase):
             self.assertLess(time.monotonic(), end, what)
             time.sleep(0.02)
 
+    def ctl(self, *command):
+        return subprocess.run([ARGS.build + '/tools/hybridctl', *command, '--registry',
+                               self.dir + '/registry'], stdout=subprocess.PIPE, text=True,
+                              timeout=PATIENCE_S, check=True).stdout
+
     def threads(self, p):
         return os.listdir(f'/proc/{p.pid}/task')
 
@@ -130,6 +135,14 @@ class CacheTest(unittest.TestCase):
                        HYBRID_CACHE='group:' + kernel.group)
         self.until('it is tried', lambda: kernel.moved(True))
         self.until('it is kept', lambda: 'are enough' in p.stderr.readline())
+        told = r'(?m)^ *%d keeps to 1 way of the last-level cache: it streams' % p.pid
+        self.until('status tells', lambda: re.search(told, self.ctl('status')))
+        self.until('top tells',
+                   lambda: re.search(told, self.ctl('top', '--once', '--interval', '0.1')))
+        entries = {e['pid']: e for e in json.loads(self.ctl('status', '--json'))['participants']}
+        self.assertEqual((entries[p.pid]['cache_class'], entries[p.pid]['cache_ways']),
+                         ('streams', 1))
+        self.assertEqual(entries[neighbour.pid]['cache_ways'], 0, 'it has all')
         for tid in self.threads(p):
             self.assertIn(tid, kernel.moved(True))
         # What it starts has all of the cache: the caller leaves the group and comes back.

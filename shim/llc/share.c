@@ -132,12 +132,13 @@ static bool has_neighbours(void)
 }
 
 /* What is told is what is kept, not what is tried for a moment. */
-static void note(double elapsed_ns)
+static void note(double elapsed_ns, enum registry_reuse reuse)
 {
     bool kept = llc_share_kept(&lc.share), before = lc.view.now;
 
     pthread_mutex_lock(&lock);
     lc.view.now = kept;
+    lc.view.reuse = reuse;
     lc.view.times += kept && !before;
     lc.view.given_back = lc.share.given_back;
     if (is_few())
@@ -157,16 +158,19 @@ void llc_window(const struct window *w, const struct classification *c, uint64_t
                 uint64_t touched)
 {
     double elapsed = window_get(w, WINDOW_elapsed_ns), run_ns;
+    enum registry_reuse reuse;
     struct regret *purse;
-    bool wanted;
+    bool streams, wanted;
 
     if (!llc_possible())
         return;
-    wanted = llc_streams(c, w, thrashing, touched) && has_neighbours();
+    streams = llc_streams(c, w, thrashing, touched);
+    wanted = streams && has_neighbours();
     purse = purse_open(&run_ns);
     llc_share_window(&lc.share, wanted, purse, run_ns, window_get(w, WINDOW_instructions), elapsed);
     purse_close();
-    note(elapsed); /* the window was as it was before */
+    reuse = c->weak ? REGISTRY_REUSE_UNKNOWN : streams ? REGISTRY_STREAMS : REGISTRY_REUSES;
+    note(elapsed, reuse); /* the window was as it was before */
     set(llc_share_few(&lc.share));
 }
 

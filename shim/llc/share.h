@@ -6,13 +6,16 @@
 #define HYBRID_LLC_SHARE_H
 
 #include "classify/rules/classes.h"
+#include "place/registry.h"
 
 struct llc_view {
     bool possible;
     char where[160];  /* the group, "the emulated machine"; where it is not possible: why */
     unsigned few, of; /* ways; 0: not known */
     unsigned in_force;
-    bool now; /* it has few */
+    bool now;                  /* it has few */
+    enum registry_reuse reuse; /* as the last window judged it */
+    bool streams;              /* the same, for the report */
     unsigned times, given_back;
     uint32_t speed_milli; /* as the trials found it: with few, over that with all; 0: none yet */
     uint64_t few_ns;      /* so long it had few */

@@ -12,6 +12,7 @@
 #include "core/pause.h"
 #include "heap/heap.h"
 #include "place/admission.h"
+#include "place/company_internal.h"
 #include "place/policy.h"
 #include "place/registry.h"
 #include "place/shares.h"
@@ -21,17 +22,13 @@
 #include "sys/log.h"
 #include "sys/os.h"
 
-/* The registry and what follows from it. Held during calls that ask the kernel. */
-static struct hy_lock lock;
+struct hy_lock company_lock;
 
 /* This thread is ours, and may ask the registry. */
 static __thread bool ours __attribute__((tls_model("initial-exec")));
 /* The claim that this thread of the program was short of. */
 static __thread uint64_t short_of __attribute__((tls_model("initial-exec")));
 
-/* What was read of all serves so long, and for 50 times as long as it took:
- * with many participants a look costs up to a millisecond. */
-#define MACHINE_AGE_NS    10000000ull
 #define MACHINE_AGE_READS 50
 #define RETRY_NS          1000000ull
 #define AHEAD_PART        4
@@ -69,7 +66,7 @@ static void claim_first_locked(void)
         store(&hy_pol.claimed, load(&hy_pol.claimed) + first_part());
 }
 
-static void join_locked(void)
+void company_join_locked(void)
 {
     static bool was_joined;
     if (hy_pol.reg_state != REG_NOT_YET)
@@ -104,9 +101,7 @@ static void join_locked(void)
             hy_pol.reg_path, registry_problem(e));
 }
 
-/* The machine as the registry shows it, at most so old; returns our place in
- * it, or one beyond the last when our slot is lost. */
-static unsigned read_machine_locked(uint64_t max_age_ns)
+unsigned company_read_locked(uint64_t max_age_ns)
 {
     uint64_t now = os_now_ns();
     if (hy_pol.machine_ns && max_age_ns &&
@@ -147,7 +142,7 @@ static bool may_claim_locked(uint64_t bytes)
 static void wish_locked(void)
 {
     uint64_t unmet = __atomic_exchange_n(&hy_pol.unmet, 0, __ATOMIC_RELAXED);
-    unsigned self = read_machine_locked(MACHINE_AGE_NS);
+    unsigned self = company_read_locked(COMPANY_AGE_NS);
     if (hy_pol.policy != HY_POLICY_AUTO || !unmet || self >= hy_pol.machine.n_apps)
         return;
     hy_pol.machine.app[self].wish_bytes = load(&hy_pol.wish);
@@ -235,9 +230,9 @@ bool share_cover(uint64_t total)
     if (was_denied(need))
         return false;
     if (ours) {
-        hy_lock_take(&lock);
+        hy_lock_take(&company_lock);
         bool ok = claim_or_deny_locked(need);
-        hy_lock_release(&lock);
+        hy_lock_release(&company_lock);
         return ok;
     }
     short_of = need;
@@ -309,23 +304,23 @@ void share_spare(void)
         ask_for(0);
         return;
     }
-    hy_lock_take(&lock);
+    hy_lock_take(&company_lock);
     give_back_locked();
-    hy_lock_release(&lock);
+    hy_lock_release(&company_lock);
 }
 
 uint64_t policy_dram_share(void)
 {
     uint64_t share = hy_pol.limit[HY_DRAM];
-    hy_lock_take(&lock);
-    join_locked();
+    hy_lock_take(&company_lock);
+    company_join_locked();
     if (hy_pol.reg_state == REG_JOINED) {
-        unsigned self = read_machine_locked(MACHINE_AGE_NS);
+        unsigned self = company_read_locked(COMPANY_AGE_NS);
         uint64_t claimed = hy_pol.inherited + load(&hy_pol.claimed);
         uint64_t asked = HY_MIN(load(&hy_pol.asked), claimed);
         share = HY_MIN(share, claimed - asked + placement_free(&hy_pol.machine, self));
     }
-    hy_lock_release(&lock);
+    hy_lock_release(&company_lock);
     return share;
 }
 
@@ -338,11 +333,11 @@ bool policy_has_registry(void)
 
 void policy_join(void)
 {
-    hy_lock_take(&lock);
-    join_locked();
+    hy_lock_take(&company_lock);
+    company_join_locked();
     if (hy_pol.reg_state == REG_JOINED)
-        (void)read_machine_locked(0);
-    hy_lock_release(&lock);
+        (void)company_read_locked(0);
+    hy_lock_release(&company_lock);
 }
 
 /* What nobody needs for a while goes back; the tick gives back the rest. */
@@ -356,10 +351,10 @@ bool policy_refresh(void)
 {
     if (!__atomic_exchange_n(&hy_pol.stale, false, __ATOMIC_SEQ_CST))
         return false;
-    hy_lock_take(&lock);
+    hy_lock_take(&company_lock);
     uint64_t need = __atomic_exchange_n(&hy_pol.needed, 0, __ATOMIC_ACQUIRE);
     if (hy_pol.reg_state == REG_JOINED) {
-        (void)read_machine_locked(MACHINE_AGE_NS);
+        (void)company_read_locked(COMPANY_AGE_NS);
         if (!claim_or_deny_locked(need))
             wish_locked();
         else if (need)
@@ -367,16 +362,16 @@ bool policy_refresh(void)
         else if (much_to_spare())
             give_back_locked();
     }
-    hy_lock_release(&lock);
+    hy_lock_release(&company_lock);
     return true;
 }
 
 void share_tick(void)
 {
-    hy_lock_take(&lock);
-    join_locked(); /* also without DRAM: the others shall see us */
+    hy_lock_take(&company_lock);
+    company_join_locked(); /* also without DRAM: the others shall see us */
     if (hy_pol.reg_state == REG_JOINED) {
-        unsigned self = read_machine_locked(0);
+        unsigned self = company_read_locked(0);
         hy_pol.published.threads = runtime_program_threads();
         if (!registry_joined(hy_pol.reg)) /* our slot was lost: take a new one */
             hy_pol.reg_state = REG_NOT_YET;
@@ -391,79 +386,43 @@ void share_tick(void)
         give_back_locked();
         publish_locked();
     }
-    hy_lock_release(&lock);
+    hy_lock_release(&company_lock);
 }
 
 bool share_look(share_see_fn see)
 {
-    hy_lock_take(&lock);
-    join_locked();
+    hy_lock_take(&company_lock);
+    company_join_locked();
     bool in = hy_pol.reg_state == REG_JOINED;
     if (in) {
         publish_locked(); /* first: of two that look, one sees the other at least */
-        unsigned self = read_machine_locked(0);
+        unsigned self = company_read_locked(0);
         in = self < hy_pol.machine.n_apps;
         if (in)
             see(&hy_pol.view, &hy_pol.machine, self);
         publish_locked();
     }
-    hy_lock_release(&lock);
+    hy_lock_release(&company_lock);
     return in;
 }
 
 void policy_publish(const struct registry_published *published)
 {
-    hy_lock_take(&lock);
+    hy_lock_take(&company_lock);
     uint32_t threads = hy_pol.published.threads;
     hy_pol.published = *published;
     hy_pol.published.threads = threads;
-    hy_lock_release(&lock);
+    hy_lock_release(&company_lock);
 }
 
 void policy_look(void (*look)(void *ctx, const struct registry_view *v), void *ctx)
 {
-    hy_lock_take(&lock);
+    hy_lock_take(&company_lock);
     if (hy_pol.reg_state == REG_JOINED) {
-        (void)read_machine_locked(MACHINE_AGE_NS);
+        (void)company_read_locked(COMPANY_AGE_NS);
         look(ctx, &hy_pol.view);
     }
-    hy_lock_release(&lock);
-}
-
-void policy_exchange_cpus(const struct hy_cpus *mine, struct cpus_of_others *ret)
-{
-    memset(ret, 0, sizeof(*ret));
-    hy_lock_take(&lock);
-    if (cpus_count(mine) > 0)
-        join_locked();
-    if (hy_pol.reg_state == REG_JOINED) {
-        registry_publish_cpus(hy_pol.reg, mine->word);
-        (void)read_machine_locked(MACHINE_AGE_NS);
-        registry_cpus_of_others(&hy_pol.view, ret);
-    }
-    hy_lock_release(&lock);
-}
-
-bool policy_peek_cpus(struct cpus_of_others *ret)
-{
-    char path[HY_PATH_MAX] = "";
-    struct registry *r;
-
-    memset(ret, 0, sizeof(*ret));
-    share_path(path, sizeof(path));
-    if (runtime_is_sandboxed() || !path[0] || !os_file_exists(path) || !runtime_lets_threads())
-        return false;
-    if (!hy_lock_try(&lock))
-        return false;
-    if (hy_pol.reg_state == REG_JOINED) {
-        registry_cpus_of_others(&hy_pol.view, ret);
-    } else if (registry_open_readonly(path, &r) == 0) {
-        registry_read(r, &hy_pol.view);
-        registry_cpus_of_others(&hy_pol.view, ret);
-        registry_close(r);
-    }
-    hy_lock_release(&lock);
-    return ret->confined > 0;
+    hy_lock_release(&company_lock);
 }
 
 /* --- life cycle ------------------------------------------------------------------------ */
@@ -472,7 +431,7 @@ bool policy_peek_cpus(struct cpus_of_others *ret)
  * others of our end. */
 void policy_leave(void)
 {
-    for (int i = 0; !hy_lock_try(&lock); i++) {
+    for (int i = 0; !hy_lock_try(&company_lock); i++) {
         if (i == LEAVE_TRIES)
             return;
         os_sleep_ns(RETRY_NS);
@@ -481,17 +440,17 @@ void policy_leave(void)
         registry_leave(hy_pol.reg);
     hy_pol.reg_state = REG_NONE;
     store(&hy_pol.claimed, ALONE);
-    hy_lock_release(&lock);
+    hy_lock_release(&company_lock);
 }
 
 void policy_prefork(void)
 {
-    hy_lock_prefork(&lock);
+    hy_lock_prefork(&company_lock);
 }
 
 void policy_postfork(void)
 {
-    hy_lock_postfork(&lock);
+    hy_lock_postfork(&company_lock);
 }
 
 /* The child shares these pages until one of them writes: they count once, with the parent. */

@@ -31,6 +31,13 @@ struct registry; /* opaque; one per process, in memory of ours */
 #define REGISTRY_ON_PM  2u /* most of its data are on PM, or will be */
 #define REGISTRY_ASKED  4u /* it was asked to wait: what it starts is not */
 
+/* What a participant does with lines of the last-level cache (llc/rules/share.h). */
+enum registry_reuse {
+    REGISTRY_REUSE_UNKNOWN, /* not judged: the cache cannot be divided, or nobody counts */
+    REGISTRY_REUSES,
+    REGISTRY_STREAMS
+};
+
 /* What a participant tells of itself, besides the DRAM that it claims. Ratios are in
  * thousandths, 0: not known. */
 struct registry_published {
@@ -64,7 +71,8 @@ struct registry_published {
     uint64_t move_ns;                 /* what changing one page costs it */
     uint32_t curve_now;               /* its time as the data lie, in the unit of time_at */
     uint32_t weight;                  /* HYBRID_WEIGHT in hundredths */
-    uint32_t cache_class, cache_ways; /* reuse class, ways of the LLC that it wishes for */
+    uint32_t cache_class;             /* enum registry_reuse */
+    uint32_t cache_ways;              /* ways of the last-level cache that it keeps to; 0: all */
 };
 
 /* What is told of a participant (a copy, checked). */

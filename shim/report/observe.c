@@ -24,6 +24,7 @@ void observe(struct observed *ret)
     migrate_get(&ret->migrate);
     pacing_get(&ret->pacing);
     llc_get(&ret->cache);
+    ret->cache.streams = ret->cache.reuse == REGISTRY_STREAMS;
     ret->cache.in_force = ret->cache.now ? ret->cache.few : ret->cache.of;
     staging_get(&ret->tasks);
 }
@@ -79,6 +80,8 @@ void observe_publish(void)
         .demoted_bytes = o.migrate.down_bytes,
         .written_bytes = o.migrate.last.written_pages * HY_PAGE,
         .marks = c->write_intensive && !c->weak ? REGISTRY_WRITES : 0,
+        .cache_class = o.cache.reuse,
+        .cache_ways = o.cache.now ? o.cache.few : 0,
         .tracked_bytes = (o.migrate.last.on[HY_DRAM] + o.migrate.last.on[HY_PM]) * HY_PAGE,
     };
     tell_gain(&o, &published);

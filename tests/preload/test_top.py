@@ -83,6 +83,50 @@ class TopLines(Case):
             lambda: re.search(r'(?m)^%d is paced to 4 of 8 threads' % p.pid,
                               told('top', '--once', '--interval', '0.1')), 'top: not paced')
 
+    def contained(self, mib):
+        """A program with user, PID and mount namespaces of its own; number 1 there."""
+        box = ['unshare', '--user', '--map-root-user', '--pid', '--mount-proc', '--fork',
+               '--kill-child']
+        if subprocess.run([*box, 'true'], check=False).returncode != 0:
+            self.skipTest('this user may make no user, PID and mount namespaces')
+        ours = ['%s=%s' % v for v in self.env().items() if v not in NOTHING_OF_OURS.items()]
+        p = subprocess.Popen([*box, 'env', *ours, sys.executable, '-c', HOLD % mib],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                             env=NOTHING_OF_OURS, cwd=self.dir)
+        self.addCleanup(p.stdout.close)
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
+        self.addCleanup(p.stdin.close)
+        self.assertEqual(p.stdout.readline(), 'up\n')
+        return p
+
+    def test_containers_share_one_registry(self):
+        first, second = self.contained(40), self.contained(40)
+        outside = self.hold(40)
+
+        def told():
+            return json.loads(ctl('status', '--json', '--registry', self.registry).stdout)
+
+        def pids():
+            return sorted(e['pid'] for e in told()['participants'])
+
+        # Both containers have a number 1, and each is one of three.
+        self.until(lambda: pids() == [1, 1, outside.pid], 'they do not see each other')
+        self.until(lambda: all(e['pm_bytes'] >= 24 << 20 for e in told()['participants']),
+                   'somebody does not tell')
+        now = told()
+        self.assertLessEqual(now['total']['dram_bytes'], now['dram_budget'])
+        # One is stopped, whatever it was doing, and one is killed: the others go on.
+        with open('/proc/%d/task/%d/children' % (first.pid, first.pid), encoding='ascii') as f:
+            os.kill(int(f.read()), signal.SIGSTOP)
+        second.kill()
+        second.wait()
+        late = self.hold(40)
+        self.until(lambda: pids() == sorted([1, outside.pid, late.pid]), 'the killed one is there')
+        for p in (outside, late):
+            p.communicate('\n', timeout=PATIENCE_S)
+            self.assertEqual(p.returncode, 0)
+
     def test_a_name_cannot_steer_the_terminal(self):
         evil = self.dir + '/a\033[2J<b>'
         os.symlink(os.path.realpath(sys.executable), evil)

@@ -75,6 +75,28 @@ bool ctl_registry_pacing_text(const struct registry_view *v, const struct regist
     return true;
 }
 
+bool ctl_registry_cache_text(const struct registry_entry *e, char *buf, size_t cap)
+{
+    const struct registry_published *t = &e->published;
+
+    if (t->cache_ways == 0)
+        return false;
+    (void)snprintf(buf, cap, "%d keeps to %u way%s of the last-level cache%s", e->pid,
+                   t->cache_ways, t->cache_ways == 1 ? "" : "s",
+                   t->cache_class == REGISTRY_STREAMS ? ": it streams through its data" : "");
+    return true;
+}
+
+static const char *reuse_name(uint32_t cls)
+{
+    static const char *const names[] = {
+        [REGISTRY_REUSE_UNKNOWN] = "unknown",
+        [REGISTRY_REUSES] = "reuses",
+        [REGISTRY_STREAMS] = "streams",
+    };
+    return names[cls < sizeof(names) / sizeof(names[0]) ? cls : REGISTRY_REUSE_UNKNOWN];
+}
+
 const char *ctl_registry_name(const struct registry_entry *e, char *buf, size_t cap)
 {
     text_quote(e->name, strnlen(e->name, sizeof(e->name)), buf, cap);
@@ -151,6 +173,8 @@ void ctl_registry_json_entry(struct ctl_json *j, const struct registry_entry *e)
     ctl_json_number(j, "paced_threads", t->paced);
     ctl_json_number(j, "paced_for_pid", t->paced_for);
     ctl_json_number(j, "paced_for_ms", (uint64_t)(ctl_registry_paced_seconds(e) * 1000));
+    ctl_json_text(j, "cache_class", reuse_name(t->cache_class));
+    ctl_json_number(j, "cache_ways", t->cache_ways);
     ctl_json_number(j, "heartbeat_age_ms", (uint64_t)(ctl_registry_age(e) * 1000));
 }
 

@@ -20,6 +20,8 @@ double ctl_registry_paced_seconds(const struct registry_entry *e);
 /* A sentence about it, for whom, to how many threads, since when; false: it is not paced. */
 bool ctl_registry_pacing_text(const struct registry_view *v, const struct registry_entry *e,
                               char *buf, size_t cap);
+/* A sentence about the ways of the last-level cache that it keeps to; false: it has all. */
+bool ctl_registry_cache_text(const struct registry_entry *e, char *buf, size_t cap);
 /* A name is another process's text: nothing of it may steer a terminal. */
 const char *ctl_registry_name(const struct registry_entry *e, char *buf, size_t cap);
 

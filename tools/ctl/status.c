@@ -71,6 +71,8 @@ static void print_traffic(void)
                    t->curve_now / 1000.0, t->weight / 100.0);
         if (ctl_registry_pacing_text(&view, e, text, sizeof(text)))
             printf("%8s  %s\n", "", text);
+        if (ctl_registry_cache_text(e, text, sizeof(text)))
+            printf("%8s  %s\n", "", text);
     }
 }
 

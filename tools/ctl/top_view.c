@@ -293,17 +293,24 @@ static void print_row(const struct top_row *r, struct paper *p)
     flush_line(p, &l, NULL);
 }
 
+static void print_sentence(struct paper *p, const char *text)
+{
+    struct screen_line l = {.len = 0};
+
+    put(&l, "%s", text);
+    flush_line(p, &l, NULL);
+}
+
 /* Who makes way for whom, below all rows as far as there is room. */
-static void print_pacing(const struct registry_view *v, struct paper *p)
+static void print_making_way(const struct registry_view *v, struct paper *p)
 {
     char text[256];
 
-    for (unsigned i = 0; i < v->n && p->left > 0; i++) {
-        struct screen_line l = {.len = 0};
-        if (!ctl_registry_pacing_text(v, &v->entry[i], text, sizeof(text)))
-            continue;
-        put(&l, "%s", text);
-        flush_line(p, &l, NULL);
+    for (unsigned i = 0; i < v->n; i++) {
+        if (ctl_registry_pacing_text(v, &v->entry[i], text, sizeof(text)))
+            print_sentence(p, text);
+        if (ctl_registry_cache_text(&v->entry[i], text, sizeof(text)))
+            print_sentence(p, text);
     }
 }
 
@@ -330,7 +337,7 @@ void top_print(const struct top_screen *s, FILE *to, unsigned width, unsigned he
             }
             print_row(&s->row[i], &p);
         }
-        print_pacing(&s->view, &p);
+        print_making_way(&s->view, &p);
     }
     if (live && p.left + foot > 0)
         fputs("\n\033[J", to); /* what the screen before had further down */
