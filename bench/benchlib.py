@@ -219,8 +219,8 @@ def scratch_folder():
 # --- runs -----------------------------------------------------------------------
 
 class Run:
-    def __init__(self, status, cpu, wall, out, err):
-        self.status, self.cpu, self.wall, self.out, self.err = status, cpu, wall, out, err
+    def __init__(self, status, cpu, wall, faults, out, err):
+        self.status, self.cpu, self.wall, self.faults, self.out, self.err = status, cpu, wall, faults, out, err
 
     @property
     def ok(self):
@@ -251,7 +251,7 @@ def run(argv, env, timeout=300, cwd=None, stdin=None):
         for stream in (out, err):
             stream.seek(0)
             texts.append(stream.read(1 << 20).decode("utf-8", "replace"))
-    return Run(child.returncode, usage.ru_utime + usage.ru_stime, wall, *texts)
+    return Run(child.returncode, usage.ru_utime + usage.ru_stime, wall, usage.ru_minflt, *texts)
 
 
 def callgrind(argv, env, cwd=None, stdin=None):

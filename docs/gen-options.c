@@ -6,13 +6,13 @@
 
 #include "base/text.h"
 #include "roff.h"
-#include "settings/rules/options.h"
+#include "settings/rules/options_words.h"
 
 /* Limits are bytes, nanoseconds or plain numbers, by the option's type. */
-static void put_limits(const struct hy_opt_info *info)
+static void put_limits(const struct hy_opt_info *info, const char *type)
 {
-    bool time = strcmp(info->type, "time") == 0;
-    bool number = strcmp(info->type, "number") == 0 || strcmp(info->type, "threads") == 0;
+    bool time = strcmp(type, "time") == 0;
+    bool number = strcmp(type, "number") == 0 || strcmp(type, "threads") == 0;
     char lo[32], hi[32];
 
     if (number) {
@@ -25,16 +25,19 @@ static void put_limits(const struct hy_opt_info *info)
     printf(" %s from %s to %s.", time ? "Times" : number ? "Numbers" : "Sizes", lo, hi);
 }
 
-static void put_option(const struct hy_opt_info *info)
+static void put_option(enum hy_opt_id id)
 {
+    const struct hy_opt_info *info = options_info(id);
+    const struct hy_opt_words *words = options_words(id);
+
     printf(".TP\n\\fB%s\\fR=", info->env);
     roff_allowed(info->allowed);
-    roff_text(info->help);
+    roff_text(words->help);
     printf("\n.br\nDefault: \\fB");
     roff_text(info->dflt);
     printf("\\fR.");
     if (info->max > 0)
-        put_limits(info);
+        put_limits(info, words->type);
     if (info->env_only)
         printf(" Not in profiles.\n");
     else
@@ -44,7 +47,7 @@ static void put_option(const struct hy_opt_info *info)
 static void put_options(void)
 {
     for (unsigned i = 0; i < OPT_COUNT; i++)
-        put_option(options_info((enum hy_opt_id)i));
+        put_option((enum hy_opt_id)i);
 }
 
 int main(int argc, char **argv)

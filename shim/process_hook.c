@@ -217,7 +217,7 @@ long hy_call_watched(long nr, long a, long b, long c, long d, long e, long f)
 /* A jump: who clones with a stack of the child's own comes back on it. */
 #if defined(__x86_64__)
 _Static_assert(WORDS * 64 == 512, "the number below");
-__asm__(".text\n"
+__asm__(".pushsection .text.syscall, \"ax\", @progbits\n"
         ".globl syscall\n"
         ".type syscall, @function\n"
         "syscall:\n"
@@ -231,7 +231,8 @@ __asm__(".text\n"
         "1: mov hy_next_call(%rip), %rax\n"
         "jmp *%rax\n"
         ".cfi_endproc\n"
-        ".size syscall, . - syscall\n");
+        ".size syscall, . - syscall\n"
+        ".popsection\n");
 #else
 HY_EXPORT long hy_call(long nr, long a, long b, long c, long d, long e, long f) __asm__("syscall");
 long hy_call(long nr, long a, long b, long c, long d, long e, long f)

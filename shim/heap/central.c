@@ -10,7 +10,7 @@
 
 struct central {
     struct hy_lock lock;
-    uint32_t head;    /* spans with free blocks */
+    uint32_t head;    /* spans with free blocks: index + 1, as a start shall not write here */
     uint32_t n_empty; /* of them wholly free */
     uint32_t spans;
 } __attribute__((aligned(64)));
@@ -21,6 +21,11 @@ static uint32_t reciprocal[SIZECLASS_COUNT];
 /* Wholly free spans that a class of small blocks keeps, against making and unmaking one. */
 #define EMPTY_KEPT 1
 
+static uint32_t first_span(const struct central *c)
+{
+    return c->head - 1; /* NO_GRANULE where there is none */
+}
+
 static uint64_t *bits_of(uint32_t span)
 {
     return hy_hg.bits + (size_t)span * (SPAN_MAX_BLOCKS / 64);
@@ -30,10 +35,10 @@ static void list_add(struct central *c, uint32_t i)
 {
     struct granule *g = hy_hg.g;
     g[i].prev = NO_GRANULE;
-    g[i].next = c->head;
-    if (c->head != NO_GRANULE)
-        g[c->head].prev = i;
-    c->head = i;
+    g[i].next = first_span(c);
+    if (c->head)
+        g[first_span(c)].prev = i;
+    c->head = i + 1;
     g[i].on_list = true;
 }
 
@@ -43,7 +48,7 @@ static void list_remove(struct central *c, uint32_t i)
     if (g[i].prev != NO_GRANULE)
         g[g[i].prev].next = g[i].next;
     else
-        c->head = g[i].next;
+        c->head = g[i].next + 1;
     if (g[i].next != NO_GRANULE)
         g[g[i].next].prev = g[i].prev;
     g[i].on_list = false;
@@ -137,9 +142,9 @@ unsigned central_take(enum hy_tier t, unsigned cls, void **out, unsigned want, b
     unsigned n = 0;
 
     hy_lock_take(&c->lock);
-    if (c->head != NO_GRANULE || make_span(t, cls, force))
-        while (n < want && c->head != NO_GRANULE)
-            n += take_from(c, c->head, out + n, want - n);
+    if (c->head || make_span(t, cls, force))
+        while (n < want && c->head)
+            n += take_from(c, first_span(c), out + n, want - n);
     hy_lock_release(&c->lock);
     return n;
 }
@@ -190,7 +195,7 @@ void central_trim(enum hy_tier t)
     for (unsigned cls = 0; cls < SIZECLASS_COUNT; cls++) {
         struct central *c = &central[t][cls];
         hy_lock_take(&c->lock);
-        for (uint32_t i = c->head; i != NO_GRANULE && c->n_empty;) {
+        for (uint32_t i = first_span(c); i != NO_GRANULE && c->n_empty;) {
             uint32_t next = hy_hg.g[i].next;
             if (hy_hg.g[i].n_free == hy_hg.g[i].n_blocks) {
                 list_remove(c, i);
@@ -205,12 +210,9 @@ void central_trim(enum hy_tier t)
 
 void central_init(void)
 {
-    for (unsigned cls = 0; cls < SIZECLASS_COUNT; cls++) {
+    for (unsigned cls = 0; cls < SIZECLASS_COUNT; cls++)
         reciprocal[cls] =
             (uint32_t)(((1ull << 32) + sizeclass_bytes[cls] - 1) / sizeclass_bytes[cls]);
-        for (int t = 0; t < HY_TIERS; t++)
-            central[t][cls].head = NO_GRANULE;
-    }
 }
 
 void central_prefork(void)
@@ -248,7 +250,7 @@ bool central_is_valid(void)
         for (unsigned cls = 0; cls < SIZECLASS_COUNT; cls++) {
             struct central *c = &central[t][cls];
             hy_lock_take(&c->lock);
-            for (uint32_t i = c->head; ok && i != NO_GRANULE; i = hy_hg.g[i].next)
+            for (uint32_t i = first_span(c); ok && i != NO_GRANULE; i = hy_hg.g[i].next)
                 ok = span_is_valid((enum hy_tier)t, cls, i);
             hy_lock_release(&c->lock);
         }

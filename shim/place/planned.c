@@ -34,6 +34,7 @@ struct kept {
     unsigned n;
     struct {
         uint16_t site;
+        uint32_t held; /* of the parts of the run that are still to come */
         uint64_t quota;
         uint64_t slack; /* what blocks may be smaller than the pages that they are charged */
     } entry[KEPT_MAX];
@@ -103,6 +104,13 @@ static uint64_t patience(unsigned i)
     return (uint64_t)all;
 }
 
+/* The parts of the run that are still to come, with this one. */
+static uint32_t times_from(uint64_t now)
+{
+    double part = (double)now * PLAN_TIMES / HY_MAX((double)pl.total * pl.planned_scale, 1.0);
+    return PLAN_ALWAYS << (unsigned)HY_MIN(part, PLAN_TIMES - 1.0);
+}
+
 /* All that the recorded run asked for has been asked for: it is not expected again. Where a run is
  * longer all the same, the kernel splits what comes by what is free then; where a limit is kept by
  * whole blocks, that is too early (patience). */
@@ -114,9 +122,14 @@ static bool all_came(unsigned i)
 
 static void update_states(uint64_t now)
 {
+    uint32_t times = times_from(now);
     for (unsigned i = 0; i < pl.n_profile; i++) {
         struct quota_site *s = &pl.state[i];
         s->live = sites_steered_live(i);
+        /* What is there now takes DRAM, whatever the recorded run did. */
+        s->held = (pl.scaled[i].held | (s->live > 0 ? times & -times : 0)) & times;
+        if (s->held == 0)
+            s->held = times;
         s->lapsed = now - load(&pl.stamp[i]) > patience(i) || (floor_on() && all_came(i)) ||
                     (pl.unlikely[i] && load(&pl.stamp[i]) == 0);
     }
@@ -163,6 +176,7 @@ static void publish_kept(uint64_t now)
         if (hy_config.profile.sites[i].max_size < hy_config.set.site_min)
             continue; /* few of its blocks are seen: it would be kept from itself */
         k->entry[k->n].site = (uint16_t)i;
+        k->entry[k->n].held = pl.state[i].held;
         k->entry[k->n].slack = pl.quota[i] / HY_MAX(pl.state[i].block, 1u) * HY_PAGE;
         k->entry[k->n++].quota = pl.quota[i];
         k->lapse_at = HY_MIN(k->lapse_at, HY_MAX(load(&pl.stamp[i]) + patience(i), now) + 1);
@@ -170,36 +184,58 @@ static void publish_kept(uint64_t now)
     __atomic_store_n(&kept, k, __ATOMIC_RELEASE);
 }
 
-static uint64_t sum_kept(const struct kept *k)
+/* What an entry has not asked for yet. */
+static uint64_t outstanding(const struct kept *k, unsigned e)
 {
-    uint64_t sum = 0;
+    uint64_t live = sites_steered_live(k->entry[e].site), quota = k->entry[e].quota;
+    return quota > live + k->entry[e].slack ? quota - live : 0;
+}
+
+/* The most that is kept in any of these parts of the run. */
+static uint64_t most_kept(const struct kept *k, uint32_t times)
+{
+    uint64_t sum[PLAN_TIMES] = {0}, most = 0;
     for (unsigned e = 0; k && e < k->n; e++) {
-        uint64_t live = sites_steered_live(k->entry[e].site), quota = k->entry[e].quota;
-        sum += quota > live + k->entry[e].slack ? quota - live : 0;
+        uint64_t n = outstanding(k, e);
+        for (uint32_t left = n ? k->entry[e].held & times : 0; left != 0; left &= left - 1) {
+            uint64_t *at = &sum[__builtin_ctz(left)];
+            *at += n;
+            most = HY_MAX(most, *at);
+        }
     }
-    return sum;
+    return most;
 }
 
 static void keep(void)
 {
-    policy_keep_dram(sum_kept(__atomic_load_n(&kept, __ATOMIC_ACQUIRE)));
+    policy_keep_dram(
+        most_kept(__atomic_load_n(&kept, __ATOMIC_ACQUIRE), times_from(load(&volume))));
 }
 
 /* Of it, what is kept from a block of site `i` that comes now (not what the better ones will only
  * ask for when that is gone), and what all of that saves. */
 static uint64_t sum_kept_from(unsigned i, const struct kept *k, uint64_t now, double *ret_saves)
 {
-    uint64_t sum = 0;
+    uint64_t sum[PLAN_TIMES] = {0}, most = 0;
+    double saved[PLAN_TIMES] = {0};
+    uint32_t times = pl.state[i].held;
     for (unsigned e = 0; k && e < k->n; e++) {
         unsigned other = k->entry[e].site;
-        uint64_t live = sites_steered_live(other), quota = k->entry[e].quota;
-        if (other == i || quota <= live + k->entry[e].slack ||
-            (live == 0 && !site_turns_meet(&pl.turn[other], &pl.turn[i], now)))
+        uint64_t n = outstanding(k, e);
+        if (other == i ||
+            (sites_steered_live(other) == 0 && !site_turns_meet(&pl.turn[other], &pl.turn[i], now)))
             continue;
-        sum += quota - live;
-        *ret_saves += saves(other) * (double)(quota - live);
+        for (uint32_t left = n ? k->entry[e].held & times : 0; left != 0; left &= left - 1) {
+            unsigned t = (unsigned)__builtin_ctz(left);
+            sum[t] += n;
+            saved[t] += saves(other) * (double)n;
+            if (sum[t] > most) {
+                most = sum[t];
+                *ret_saves = saved[t];
+            }
+        }
     }
-    return sum;
+    return most;
 }
 
 /* A site that the plan has no DRAM for takes its turn on what is free and not asked for before. */
@@ -461,7 +497,7 @@ void planned_get(struct planned_view *ret)
         return;
     ret->sites = pl.n_profile;
     ret->share = pl.share;
-    ret->kept = sum_kept(__atomic_load_n(&kept, __ATOMIC_ACQUIRE));
+    ret->kept = most_kept(__atomic_load_n(&kept, __ATOMIC_ACQUIRE), times_from(load(&volume)));
     ret->plans = pl.plans;
     ret->scale = pl.planned_scale;
     for (unsigned i = 0; i < pl.n_profile; i++) {

@@ -21,6 +21,7 @@ struct site_info {
     struct hy_frame frames[SITE_FRAMES];
     uint64_t count, bytes, live_count, live_bytes; /* weighted by sampling */
     uint64_t peak_bytes;                           /* most live bytes at a time */
+    double from, until; /* as in struct profile_site; until 1 where it holds memory still */
     uint64_t min_size, max_size;
     enum hy_tier tier; /* asked by the profile or the plan */
     bool has_tier;

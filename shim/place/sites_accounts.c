@@ -5,6 +5,8 @@
 #include "heap/rules/sizeclass.h"
 #include "place/sites_internal.h"
 
+static uint64_t volume; /* bytes allocated at all sites */
+
 /* Rarely written once a program runs. An update that meets another may be lost, once. */
 static void note_most(uint64_t *field, uint64_t value)
 {
@@ -36,6 +38,8 @@ static void add_live(struct site *s, int64_t bytes)
     int64_t now = __atomic_add_fetch(&s->live_bytes, bytes, __ATOMIC_RELAXED);
     if (bytes > 0)
         note_most(&s->peak_bytes, (uint64_t)HY_MAX(now, (int64_t)0));
+    else if (now <= 0)
+        __atomic_store_n(&s->until, __atomic_load_n(&volume, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
     sites_add_steered_live(sites_steered_of(s), bytes);
 }
 
@@ -47,6 +51,9 @@ static void note_size(struct site *s, uint64_t bytes)
 
 static void note(struct site *s, uint64_t bytes, uint64_t weight)
 {
+    uint64_t before = __atomic_fetch_add(&volume, bytes * weight, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&s->count, __ATOMIC_RELAXED) == 0)
+        __atomic_store_n(&s->from, before, __ATOMIC_RELAXED);
     __atomic_fetch_add(&s->count, weight, __ATOMIC_RELAXED);
     __atomic_fetch_add(&s->bytes, bytes * weight, __ATOMIC_RELAXED);
     __atomic_fetch_add(&s->live_count, (int64_t)weight, __ATOMIC_RELAXED);
@@ -109,6 +116,9 @@ bool sites_get(site_id id, struct site_info *ret)
     int64_t live_bytes = __atomic_load_n(&s->live_bytes, __ATOMIC_RELAXED);
     ret->live_count = (uint64_t)HY_MAX(live_count, (int64_t)0);
     ret->live_bytes = (uint64_t)HY_MAX(live_bytes, (int64_t)0);
+    double all = (double)HY_MAX(__atomic_load_n(&volume, __ATOMIC_RELAXED), 1u);
+    ret->from = (double)__atomic_load_n(&s->from, __ATOMIC_RELAXED) / all;
+    ret->until = live_bytes > 0 ? 1 : (double)__atomic_load_n(&s->until, __ATOMIC_RELAXED) / all;
     ret->peak_bytes = __atomic_load_n(&s->peak_bytes, __ATOMIC_RELAXED);
     ret->min_size = __atomic_load_n(&s->min_size, __ATOMIC_RELAXED);
     ret->max_size = __atomic_load_n(&s->max_size, __ATOMIC_RELAXED);

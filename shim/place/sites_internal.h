@@ -18,6 +18,7 @@ struct site {
     uint64_t count, bytes;
     int64_t live_count, live_bytes; /* signed: a free can be noted before its allocation */
     uint64_t peak_bytes;            /* of live_bytes */
+    uint64_t from, until;           /* sites_volume() at the first block, and when none was left */
     uint64_t min_size, max_size;    /* 0: none yet */
     site_id base;                   /* of the nth: the stack's own site, where they are counted */
     int32_t large_blocks;           /* in use, of all blocks of the stack */

@@ -168,6 +168,8 @@ static void list_sites(struct profile *p)
         to->count = s.count;
         to->bytes = s.bytes;
         to->live_bytes = p->footprint > 0 ? HY_MIN(s.peak_bytes, p->footprint) : s.peak_bytes;
+        to->from = s.from;
+        to->until = s.until < 1 ? s.until : 0;
         to->min_size = s.min_size;
         to->max_size = s.max_size;
     }

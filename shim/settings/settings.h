@@ -7,13 +7,13 @@
 #include "settings/rules/profile.h"
 
 struct runtime_config { /* what every start touches comes first, in as few pages as it needs */
-    struct hy_settings set;
     bool have_profile;
     unsigned errors; /* configuration errors told */
+    struct hy_settings set;
     bool told_bad[OPT_COUNT];
     char profile_file[HY_PATH_MAX];
     struct profile profile; /* exe "" and n_sites 0 without one */
-} __attribute__((aligned(4096)));
+};
 extern struct runtime_config hy_config;
 /* Reads everything, tells what is wrong; true if any HYBRID_ variable is set. */
 bool settings_load(void);

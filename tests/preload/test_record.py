@@ -454,6 +454,9 @@ class Offline(Case):
             s = found[mib << 20]
             error = 4 * (lines / 64) ** 0.5 * 64 + 0.1 * lines  # one in 64 is seen
             self.assertLess(abs(int(s['writes']) - lines), error, s)
+        # In shares of the 7 MiB: the second came after 2 of them and went after 6.
+        self.assertEqual([(s.get('from'), s.get('until')) for s in (found[2 << 20], found[4 << 20], found[1 << 20])],
+                         [(None, None), ('0.286', '0.857'), ('0.857', None)])
         self.assertLess(float(ini['recorded']['mapped']), 1)
 
     def test_input_and_status(self):

@@ -74,9 +74,9 @@ static int find_file(const char *asked, const struct hy_settings *s, char *path,
         snprintf(path, cap, "%s", asked);
         return strlen(asked) < cap ? 0 : -ENAMETOOLONG;
     }
-    if (strlen(asked) >= sizeof(named.profile))
+    if (strlen(asked) >= HY_PATH_MAX)
         return -ENAMETOOLONG;
-    snprintf(named.profile, sizeof(named.profile), "%s", asked);
+    named.profile = asked;
     return profile_locate(&named, path, cap);
 }
 

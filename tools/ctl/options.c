@@ -5,18 +5,23 @@
 #include <getopt.h>
 #include <string.h>
 
-static void explain(const struct hy_opt_info *o)
+#include "settings/rules/options_words.h"
+
+static void explain(enum hy_opt_id id)
 {
+    const struct hy_opt_info *o = options_info(id);
+    const struct hy_opt_words *w = options_words(id);
+
     printf("%s\n", o->env);
     printf("  profile key   %s\n", o->env_only ? "(none: not settable in a profile)" : o->key);
     printf("  run option    --");
     for (const char *c = o->key; *c; c++)
         putchar(*c == '_' ? '-' : *c);
-    printf("\n  type          %s%s%s%s\n", o->type, *o->unit ? " (" : "", o->unit,
-           *o->unit ? ")" : "");
+    printf("\n  type          %s%s%s%s\n", w->type, *w->unit ? " (" : "", w->unit,
+           *w->unit ? ")" : "");
     printf("  allowed       %s\n", o->allowed);
     printf("  default       %s\n\n", o->dflt);
-    ctl_print_wrapped(o->help, 2, 78);
+    ctl_print_wrapped(w->help, 2, 78);
 }
 
 static void list_json(enum hy_opt_id only)
@@ -25,16 +30,18 @@ static void list_json(enum hy_opt_id only)
     ctl_json_open(&j, NULL, '[');
     for (unsigned i = 0; i < OPT_COUNT; i++) {
         const struct hy_opt_info *o = options_info(i);
+        const struct hy_opt_words *w = options_words(i);
+
         if (only != OPT_COUNT && only != i)
             continue;
         ctl_json_open(&j, NULL, '{');
         ctl_json_text(&j, "env", o->env);
         ctl_json_text(&j, "key", o->env_only ? NULL : o->key);
-        ctl_json_text(&j, "type", o->type);
-        ctl_json_text(&j, "unit", *o->unit ? o->unit : NULL);
+        ctl_json_text(&j, "type", w->type);
+        ctl_json_text(&j, "unit", *w->unit ? w->unit : NULL);
         ctl_json_text(&j, "allowed", o->allowed);
         ctl_json_text(&j, "default", o->dflt);
-        ctl_json_text(&j, "help", o->help);
+        ctl_json_text(&j, "help", w->help);
         ctl_json_close(&j, '}');
     }
     ctl_json_close(&j, ']');
@@ -44,10 +51,12 @@ static void list_text(void)
 {
     for (unsigned i = 0; i < OPT_COUNT; i++) {
         const struct hy_opt_info *o = options_info(i);
+        const struct hy_opt_words *w = options_words(i);
+
         printf("%s=%s\n", o->env, o->allowed);
-        printf("      %s; default %s%s\n", o->type, o->dflt,
+        printf("      %s; default %s%s\n", w->type, o->dflt,
                o->env_only ? "; environment only" : "");
-        ctl_print_wrapped(o->help, 6, 78);
+        ctl_print_wrapped(w->help, 6, 78);
         if (i + 1 < OPT_COUNT)
             putchar('\n');
     }
@@ -93,7 +102,7 @@ int ctl_options(int argc, char **argv)
     if (json)
         list_json(only);
     else if (only != OPT_COUNT)
-        explain(options_info(only));
+        explain(only);
     else
         list_text();
     return CTL_OK;

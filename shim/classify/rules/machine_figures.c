@@ -14,8 +14,9 @@
 #define SOURCES  "default|hmat|measured" /* in the order of enum figures_source */
 #define LINE_CAP 120                     /* inih's own buffer has 200 */
 
+/* Words are in place here and below: a pointer costs each start a relocation. */
 static const struct {
-    const char *name;
+    char name[16];
     struct machine_figures figures;
 } machines[] = {
 #define HY_MACHINE(name_, help_, ...) {name_, {.cycle_ns = 0.4, __VA_ARGS__}},
@@ -25,7 +26,7 @@ static const struct {
 
 /* The numbers of a file. `must`: without it the file says too little. */
 struct number {
-    const char *section, *key;
+    char section[16], key[20];
     size_t offset;
     double min, max;
     bool must;
@@ -57,7 +58,7 @@ static const struct number numbers[] = {
 _Static_assert(HY_ARRAY_SIZE(numbers) <= 64, "parser.seen has a bit for each");
 
 static const struct {
-    const char *key;
+    char key[16];
     size_t offset;
 } texts[] = {
     {"name", offsetof(struct machine_figures, name)},

@@ -23,6 +23,36 @@ uint64_t site_plan_charge(uint64_t block)
     return hy_align_up(HY_MAX(block, (uint64_t)1), HY_PAGE);
 }
 
+/* Candidates that are put into another order, at most. */
+#define REORDERED 256u
+
+/* --- parts of the run --------------------------------------------------------------- */
+
+uint32_t site_plan_held(double from, double until)
+{
+    unsigned first = (unsigned)(HY_MIN(HY_MAX(from, 0.0), 1.0) * PLAN_TIMES);
+    unsigned end = until > 0 && until < 1 ? (unsigned)(until * PLAN_TIMES) + 1 : PLAN_TIMES;
+
+    first = HY_MIN(first, (unsigned)PLAN_TIMES - 1);
+    end = HY_MAX(end, first + 1);
+    return PLAN_ALWAYS << first & PLAN_ALWAYS >> (PLAN_TIMES - end);
+}
+
+uint64_t site_plan_least(const uint64_t free[PLAN_TIMES], uint32_t held)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (uint32_t left = held ? held : PLAN_ALWAYS; left != 0; left &= left - 1)
+        least = HY_MIN(least, free[__builtin_ctz(left)]);
+    return least;
+}
+
+void site_plan_take(uint64_t free[PLAN_TIMES], uint32_t held, uint64_t bytes)
+{
+    for (uint32_t left = held ? held : PLAN_ALWAYS; left != 0; left &= left - 1)
+        free[__builtin_ctz(left)] -= HY_MIN(free[__builtin_ctz(left)], bytes);
+}
+
 /* --- the profile --------------------------------------------------------------- */
 
 static double slowdown_with(const struct machine_figures *f, struct work *k, double compute_ns)
@@ -147,6 +177,7 @@ unsigned site_plan_sites(const struct profile *p, struct plan_site site[PLAN_MAX
                                      .block = s->max_size,
                                      .reads = (double)s->reads,
                                      .writes = (double)s->writes,
+                                     .held = site_plan_held(s->from, s->until),
                                      .key = key_of(s)};
         if (any)
             named_tier(p, s, &site[i]);
@@ -206,7 +237,8 @@ unsigned site_plan_blocks(const struct plan_site *s, uint64_t *ret_block)
 static struct plan_item item_of(const struct plan_site *s, unsigned index,
                                 const struct line_worth *w)
 {
-    struct plan_item it = {.index = (uint16_t)index, .key = s->key};
+    struct plan_item it = {
+        .index = (uint16_t)index, .held = s->held ? s->held : PLAN_ALWAYS, .key = s->key};
 
     it.count = site_plan_blocks(s, &it.block);
     it.worth = worth_of(s, w) / (double)it.count;
@@ -265,6 +297,81 @@ static bool search(struct plan_item *it, unsigned n, uint64_t room)
         it[i - 1].taken--;
         room += it[i - 1].block;
         worth -= it[i - 1].worth;
+    }
+}
+
+/* --- sites of different times ------------------------------------------------------------ */
+
+static bool share_a_time(const struct plan_item *it, unsigned n)
+{
+    uint32_t all = PLAN_ALWAYS;
+
+    for (unsigned i = 0; i < n; i++)
+        all &= it[i].held;
+    return all != 0;
+}
+
+/* Of those that are not taken yet, the one that saves most for a byte and a part of the run. */
+static unsigned next_by_time(const struct plan_item *it, unsigned n)
+{
+    unsigned best = n;
+    double most = -1;
+
+    for (unsigned i = 0; i < n; i++) {
+        double value = it[i].density / __builtin_popcount(it[i].held);
+
+        if (it[i].taken == UINT16_MAX && value > most) {
+            most = value;
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* What fits of each in its order, beyond what it has in `best` already if `more`. */
+static double take_greedily(struct plan_item *it, unsigned n, uint64_t room, bool by_time,
+                            bool more)
+{
+    uint64_t free[PLAN_TIMES];
+    double worth = 0;
+
+    for (unsigned t = 0; t < PLAN_TIMES; t++)
+        free[t] = room;
+    for (unsigned i = 0; more && i < n; i++)
+        site_plan_take(free, it[i].held, it[i].best * it[i].block);
+    for (unsigned i = 0; i < n; i++)
+        it[i].taken = UINT16_MAX;
+    for (unsigned k = 0; k < n; k++) {
+        struct plan_item *i = &it[by_time ? next_by_time(it, n) : k];
+        uint64_t has = more ? i->best : 0;
+        uint64_t fit = HY_MIN(site_plan_least(free, i->held) / i->block, i->count - has);
+
+        i->taken = (uint16_t)HY_MIN(has + fit, UINT16_MAX - 1u);
+        site_plan_take(free, i->held, (i->taken - has) * i->block);
+        worth += i->taken * i->worth;
+    }
+    return worth;
+}
+
+static void keep_taken(struct plan_item *it, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        it[i].best = it[i].taken;
+}
+
+/* The best set as if all held memory at once is in `best`: never worse than that. */
+static void search_times(struct plan_item *it, unsigned n, uint64_t room)
+{
+    double worth = take_greedily(it, n, room, false, true);
+
+    keep_taken(it, n);
+    for (int by_time = 0; by_time < (n > REORDERED ? 1 : 2); by_time++) {
+        double other = take_greedily(it, n, room, by_time, false);
+
+        if (other > worth * (1 + WORTH_EPS)) {
+            worth = other;
+            keep_taken(it, n);
+        }
     }
 }
 
@@ -362,6 +469,10 @@ static void plan_with(const struct line_worth *w, const struct plan_site *site, 
     ret->read_ns = w->read_ns;
     ret->write_ns = w->write_ns;
     ret->exact = search(candidate, wanted, free);
+    if (!share_a_time(candidate, wanted)) {
+        ret->exact = false;
+        search_times(candidate, wanted, free);
+    }
     for (unsigned k = 0, c = 0; k < n; k++) {
         const struct plan_item *found = c < wanted ? &candidate[c] : &none;
 

@@ -6,7 +6,12 @@
  * counts for a program that waits for it, and the bandwidth of PM, where writes are dear, for
  * one that fills it. Sites are ranked by what a byte of DRAM saves; the sites that get DRAM
  * are the best set that fits, found by branch and bound, which is exact for as many sites as
- * matter. Blocks are placed as a whole, a site of many blocks also in part. */
+ * matter. Blocks are placed as a whole, a site of many blocks also in part.
+ *
+ * Sites that do not hold memory at the same time can have the same DRAM. The run is cut into
+ * PLAN_TIMES parts by what it has allocated; where no part is common to all sites, the set is the
+ * best of three: that of sites that all hold memory at once, filled up, and those of two greedy
+ * orders, by what a byte saves and by what a byte saves for as long as it is taken. */
 #ifndef HYBRID_PLACE_RULES_SITE_PLAN_H
 #define HYBRID_PLACE_RULES_SITE_PLAN_H
 
@@ -15,10 +20,14 @@
 
 #define PLAN_MAX (PROFILE_MAX_SITES + 1) /* and the rest of the memory */
 
+#define PLAN_TIMES  32
+#define PLAN_ALWAYS UINT32_MAX
+
 struct plan_site {
     uint64_t bytes;       /* most of it in use at a time */
     uint64_t block;       /* its largest block; 0: not known, taken as all */
     double reads, writes; /* lines, over the whole run */
+    uint32_t held;        /* a bit for each part of the run in which it holds memory; 0: all */
     bool fixed;           /* somebody has named its tier */
     enum hy_tier tier;
     uint64_t key; /* breaks ties: the order of sites must not matter */
@@ -52,7 +61,7 @@ struct site_plan {
 
 struct plan_item {               /* a site in the search */
     uint16_t index, taken, best; /* blocks taken, and in the best set */
-    uint32_t count;
+    uint32_t count, held;
     uint64_t block;
     double worth, density; /* of a block, of a byte */
     uint64_t key;
@@ -62,6 +71,11 @@ struct plan_scratch {
     struct site_plan other;
 };
 
+/* The parts of a run in which a site holds memory, from two shares of it (struct profile_site). */
+uint32_t site_plan_held(double from, double until);
+/* The least that is free in any part of `held`; without any, in all. */
+uint64_t site_plan_least(const uint64_t free[PLAN_TIMES], uint32_t held);
+void site_plan_take(uint64_t free[PLAN_TIMES], uint32_t held, uint64_t bytes);
 /* Bytes that a block is charged with. */
 uint64_t site_plan_charge(uint64_t block);
 /* How many blocks a site has, 1 to 65535, and what each is charged. */

@@ -38,15 +38,17 @@ static uint64_t part_that_fits(const struct quota_site *s, uint64_t want, uint64
 void site_quota_fill(const struct site_plan *plan, const struct quota_site *site, uint64_t share,
                      uint64_t quota[PLAN_MAX])
 {
-    uint64_t free = share;
+    uint64_t free[PLAN_TIMES];
 
+    for (unsigned t = 0; t < PLAN_TIMES; t++)
+        free[t] = share;
     for (unsigned i = 0; i < plan->n; i++) {
         const struct quota_site *s = &site[i];
 
         quota[i] = 0;
         if (s->fixed && s->tier == HY_DRAM) {
             quota[i] = want_of(s);
-            free -= HY_MIN(free, quota[i]);
+            site_plan_take(free, s->held, quota[i]);
         }
     }
     for (unsigned k = 0; k < plan->n; k++) {
@@ -55,7 +57,7 @@ void site_quota_fill(const struct site_plan *plan, const struct quota_site *site
 
         if (s->fixed || plan->place[i].why == PLAN_IDLE)
             continue;
-        quota[i] = part_that_fits(s, want_of(s), free);
-        free -= quota[i];
+        quota[i] = part_that_fits(s, want_of(s), site_plan_least(free, s->held));
+        site_plan_take(free, s->held, quota[i]);
     }
 }

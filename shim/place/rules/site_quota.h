@@ -12,6 +12,7 @@ struct quota_site {
     uint64_t live;  /* bytes in use now, on either memory */
     uint64_t need;  /* most that is expected, as charged; more once there is more */
     uint64_t block; /* its largest, as charged */
+    uint32_t held;  /* as in struct plan_site */
     bool lapsed;    /* nothing is kept for it beyond what it has */
     bool fixed;     /* as in struct plan_site */
     enum hy_tier tier;
@@ -25,8 +26,8 @@ struct quota_scale {
 void quota_scale_note(struct quota_scale *s, uint64_t seen, uint64_t expected);
 double quota_scale_get(const struct quota_scale *s); /* 1 unless there is reason */
 
-/* DRAM for each of the plan's sites; 0: PM. Their sum is at most `share` but for sites whose
- * tier is named. */
+/* DRAM for each of the plan's sites; 0: PM. Their sum is at most `share` in each part of the run
+ * but for sites whose tier is named. */
 void site_quota_fill(const struct site_plan *plan, const struct quota_site *site, uint64_t share,
                      uint64_t quota[PLAN_MAX]);
 

@@ -178,6 +178,13 @@ static uint64_t least_known(uint64_t a, uint64_t b)
     return a == 0 ? b : b == 0 ? a : HY_MIN(a, b);
 }
 
+/* As long as the longer of two: 0 is the end of the run. */
+static void add_times(struct profile_site *to, const struct profile_site *s)
+{
+    to->from = HY_MIN(to->from, s->from);
+    to->until = to->until == 0 || s->until == 0 ? 0 : HY_MAX(to->until, s->until);
+}
+
 static void add_site(struct profile_merge *m, const struct profile_site *s, uint32_t runs)
 {
     struct profile_site *to = same_site(m->into, s);
@@ -202,6 +209,7 @@ static void add_site(struct profile_merge *m, const struct profile_site *s, uint
     to->reads += s->reads * runs;
     to->writes += s->writes * runs;
     to->live_bytes = HY_MAX(to->live_bytes, s->live_bytes);
+    add_times(to, s);
     to->max_size = HY_MAX(to->max_size, s->max_size);
     to->min_size = least_known(to->min_size, s->min_size);
 }
@@ -294,6 +302,7 @@ void profile_fold_alike(struct profile *p)
         to->count += s.count;
         to->bytes += s.bytes;
         to->live_bytes += s.live_bytes;
+        add_times(to, &s);
         to->max_size = HY_MAX(to->max_size, s.max_size);
         to->min_size = least_known(to->min_size, s.min_size);
     }

@@ -167,6 +167,8 @@ static void write_site(struct textbuf *o, const struct profile_site *s, bool acc
     add_size(o, "live-bytes", s->live_bytes);
     add_size(o, "min-size", s->min_size);
     add_size(o, "max-size", s->max_size);
+    add_decimal(o, "from", s->from, 0.001);
+    add_decimal(o, "until", s->until, 0.001);
     if (accesses)
         textbuf_add(o, "reads = %" PRIu64 "\nwrites = %" PRIu64 "\n", s->reads, s->writes);
 }

@@ -16,9 +16,6 @@
 #define PARSE_DECIMAL option_parse_decimal
 #define PARSE_MACHINE option_parse_machine
 #define PARSE_SOURCE  option_parse_source
-#define TYPE_DECIMAL  "number"
-#define TYPE_MACHINE  "machine"
-#define TYPE_SOURCE   "source"
 #define PARSE_CHOICE  option_parse_choice
 #define PARSE_FLAG    option_parse_flag
 #define PARSE_SIZE    option_parse_size
@@ -31,24 +28,12 @@
 #define PARSE_WAIT    option_parse_wait
 #define PARSE_DIRS    option_parse_dirs
 #define PARSE_FILE    option_parse_file
-#define TYPE_CHOICE   "choice"
-#define TYPE_FLAG     "flag"
-#define TYPE_SIZE     "size"
-#define TYPE_AMOUNT   "amount"
-#define TYPE_TIME     "time"
-#define TYPE_PM       "memory"
-#define TYPE_REPORT   "report"
-#define TYPE_NAME     "name"
-#define TYPE_THREADS  "threads"
-#define TYPE_WAIT     "wait"
-#define TYPE_DIRS     "directories"
-#define TYPE_FILE     "path"
 #define ONLY_ANY      false
 #define ONLY_ENV      true
 
 static const struct row rows[OPT_COUNT] = {
 #define HY_OPT(id, key, field, type, where, dflt, lo, hi, allowed, unit, help)                     \
-    {{PREFIX #id, #key, TYPE_##type, dflt, allowed, unit, help, ONLY_##where, lo, hi},             \
+    {{PREFIX #id, #key, dflt, allowed, ONLY_##where, lo, hi},                                      \
      PARSE_##type,                                                                                 \
      offsetof(struct hy_settings, field)},
 #include "settings/rules/options.def"
@@ -61,6 +46,10 @@ _Static_assert(sizeof(enum hy_policy) == sizeof(int) && sizeof(enum hy_class) ==
                    sizeof(enum hy_tristate) == sizeof(int) &&
                    sizeof(enum hy_migrate) == sizeof(int),
                "enums are ints");
+
+_Static_assert(offsetof(struct hy_settings, record) - offsetof(struct hy_settings, profile) ==
+                   (HY_TEXTS - 1) * sizeof(const char *),
+               "each text has its place");
 
 const struct hy_opt_info *options_info(enum hy_opt_id id)
 {

@@ -43,26 +43,29 @@ enum hy_opt_id {
     OPT_COUNT
 };
 
+#define HY_TEXTS 9
+/* Texts point to a literal, or to their copy in `text`. */
 struct hy_settings {
     enum hy_policy policy;
     enum hy_class cls;
-    struct hy_pm_spec pm;
     struct hy_amount dram;        /* limit of this process */
     struct hy_amount dram_shared; /* limit of all participants of the registry */
     enum hy_dram_alloc dram_allocator;
-    char profile[HY_PATH_MAX];      /* name or path, "" = none given ("none") */
-    char profile_path[HY_PATH_MAX]; /* directories, ':' between them */
-    char registry[HY_PATH_MAX];     /* "auto", "none" or a path */
-    char stats[HY_PATH_MAX];        /* "0", "1" or a file (%p = pid) */
-    char trace[HY_PATH_MAX];        /* the same */
+    struct {
+        const char *profile;      /* name or path, "" = none given ("none") */
+        const char *profile_path; /* directories, ':' between them */
+        const char *registry;     /* "auto", "none" or a path */
+        const char *stats;        /* "0", "1" or a file (%p = pid) */
+        const char *trace;        /* the same */
+        const char *counters;     /* "auto", ..., "replay:FILE" */
+        const char *cache;        /* "auto", "off" or "group:DIR" */
+        const char *machine;      /* "auto", a technology, or a machine file */
+        const char *record;       /* "0", "1" or a file (%p = pid) */
+    };
     struct hy_thread_spec threads;
-    uint64_t admission;         /* ns to wait at most, 0: off */
-    uint64_t interval;          /* ns between two looks of the control thread */
-    char counters[HY_PATH_MAX]; /* "auto", ..., "replay:FILE" */
-    char cache[HY_PATH_MAX];    /* "auto", "off" or "group:DIR" */
-    char machine[HY_PATH_MAX];  /* "auto", a technology, or a machine file */
-    char record[HY_PATH_MAX];   /* "0", "1" or a file (%p = pid) */
-    uint64_t class_period;      /* ns */
+    uint64_t admission;    /* ns to wait at most, 0: off */
+    uint64_t interval;     /* ns between two looks of the control thread */
+    uint64_t class_period; /* ns */
     double class_slowdown, class_writes, class_threads; /* struct class_rules */
     uint64_t start; /* resident bytes from which steering starts; 0: at once */
     enum hy_migrate migrate;
@@ -80,13 +83,16 @@ struct hy_settings {
     int verbose;
     bool strict;
     enum hy_source source[OPT_COUNT];
+    /* From here on a start with defaults touches nothing but the kind of `pm`. */
+    struct hy_pm_spec pm;
+    char text[HY_TEXTS][HY_PATH_MAX];
 };
 
 /* One problem or note: a complete sentence without newline. */
 typedef void (*hy_diag_fn)(void *ctx, const char *message);
 
 void options_defaults(struct hy_settings *s);
-/* The same of settings that are all zero: their paths' pages are not touched. */
+/* The same of settings that are all zero: no page is touched for texts. */
 void options_begin(struct hy_settings *s);
 /* Set one option from text. -EINVAL and one diag line (naming variable, value,
  * what is allowed and what is used) on a bad value, which leaves the setting as
@@ -114,7 +120,7 @@ void options_format(const struct hy_settings *s, enum hy_opt_id id, char *buf, s
 uint64_t hy_amount_bytes(struct hy_amount a, uint64_t node_bytes);
 
 struct hy_opt_info {
-    const char *env, *key, *type, *dflt, *allowed, *unit, *help;
+    const char *env, *key, *dflt, *allowed;
     bool env_only;     /* refused in a profile */
     uint64_t min, max; /* of sizes, in bytes; both 0: no limits */
 };

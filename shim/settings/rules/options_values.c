@@ -136,7 +136,10 @@ const char *option_parse_pm(const struct row *row, const char *v, size_t len, vo
     if (dst) {
         struct hy_pm_spec *pm = dst;
 
-        *pm = (struct hy_pm_spec){.kind = (enum hy_pm_kind)kind, .nodes = nodes, .bytes = bytes};
+        pm->kind = (enum hy_pm_kind)kind;
+        pm->nodes = nodes;
+        pm->bytes = bytes;
+        pm->dir[0] = '\0'; /* and no page more than that of the kind */
         if (kind == HY_PM_FILE)
             memcpy(pm->dir, arg, arg_len + 1);
     }
@@ -185,48 +188,52 @@ const char *option_parse_wait(const struct row *row, const char *v, size_t len, 
 
 /* The texts below are shorter than HY_PATH_MAX and free of control characters:
  * options_set has looked. */
-static const char *store_text(const char *v, size_t len, void *dst)
+static const char *store_text(const struct row *row, const char *v, size_t len, void *dst)
 {
-    if (dst)
-        memcpy(dst, v, len + 1);
+    const size_t first = offsetof(struct hy_settings, profile);
+
+    if (dst && (len == 0 || v == row->info.dflt))
+        *(const char **)dst = len ? v : "";
+    else if (dst) {
+        struct hy_settings *s = (void *)((char *)dst - row->offset);
+        char *own = s->text[(row->offset - first) / sizeof(const char *)];
+
+        *(const char **)dst = memcpy(own, v, len + 1);
+    }
     return NULL;
 }
 
 const char *option_parse_name(const struct row *row, const char *v, size_t len, void *dst)
 {
-    (void)row;
     if (strcmp(v, "none") == 0)
-        return store_text("", 0, dst);
-    return v[len - 1] == '/' ? "is a directory, not a file" : store_text(v, len, dst);
+        return store_text(row, "", 0, dst);
+    return v[len - 1] == '/' ? "is a directory, not a file" : store_text(row, v, len, dst);
 }
 
 const char *option_parse_dirs(const struct row *row, const char *v, size_t len, void *dst)
 {
-    (void)row;
     for (const char *p = v; p; p = memchr(p, ':', (size_t)(v + len - p))) {
         p += p > v || *p == ':'; /* behind the colon */
         if (*p != '/')
             return "has an entry that is not an absolute path";
     }
-    return store_text(v, len, dst);
+    return store_text(row, v, len, dst);
 }
 
 const char *option_parse_file(const struct row *row, const char *v, size_t len, void *dst)
 {
-    (void)row;
     if (v[0] != '/' && strcmp(v, "auto") != 0 && strcmp(v, "none") != 0)
         return "is not an absolute path";
-    return store_text(v, len, dst);
+    return store_text(row, v, len, dst);
 }
 
 const char *option_parse_report(const struct row *row, const char *v, size_t len, void *dst)
 {
-    (void)row;
     /* A slip like 2 or -1 must not become a file of that name. */
     if (strcmp(v, "0") != 0 && strcmp(v, "1") != 0 &&
         (v[0] == '-' || strspn(v, "0123456789") == len))
         return "is not a file name (write ./ before it if it is)";
-    return v[len - 1] == '/' ? "is a directory, not a file" : store_text(v, len, dst);
+    return v[len - 1] == '/' ? "is a directory, not a file" : store_text(row, v, len, dst);
 }
 
 const char *option_parse_machine(const struct row *row, const char *v, size_t len, void *dst)
@@ -235,7 +242,7 @@ const char *option_parse_machine(const struct row *row, const char *v, size_t le
 
     if (v[0] != '/' && !known)
         return "is neither a technology nor an absolute path";
-    return v[len - 1] == '/' ? "is a directory, not a file" : store_text(v, len, dst);
+    return v[len - 1] == '/' ? "is a directory, not a file" : store_text(row, v, len, dst);
 }
 
 const char *option_parse_decimal(const struct row *row, const char *v, size_t len, void *dst)
@@ -262,7 +269,7 @@ const char *option_parse_source(const struct row *row, const char *v, size_t len
         return "does not name an absolute path";
     if (!path && text_choice(row->info.allowed, v, len) < 0)
         return "is not known";
-    return store_text(v, len, dst);
+    return store_text(row, v, len, dst);
 }
 
 void option_allowed(const struct row *row, char *buf, size_t cap)
@@ -365,7 +372,7 @@ void option_format(const struct row *row, const void *field, char *buf, size_t c
         else
             snprintf(buf, cap, "%s", t->off ? "off" : "auto");
     } else {
-        const char *text = field;
+        const char *text = *(const char *const *)field;
 
         snprintf(buf, cap, "%s", *text ? text : row->info.dflt);
     }

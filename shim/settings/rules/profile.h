@@ -32,6 +32,8 @@ struct profile_site {
     bool has_tier;
     enum hy_tier tier;
     uint64_t count, bytes, live_bytes, min_size, max_size, reads, writes;
+    double from, until; /* when it held memory: shares of all that the run allocated, before its
+                         * first block and at the end of its last; until 0: to the end */
 };
 
 /* A stretch of the run in which the program kept its class. */

@@ -31,11 +31,13 @@ enum site_key {
     SITE_MAX_SIZE,
     SITE_READS,
     SITE_WRITES,
-    SITE_NTH
+    SITE_NTH,
+    SITE_FROM,
+    SITE_UNTIL
 };
 #define SITE_KEYS                                                                                  \
     "frame0|frame1|frame2|frame3|frame4|frame5|frame6|frame7|tier|count|bytes|"                    \
-    "live-bytes|min-size|max-size|reads|writes|nth"
+    "live-bytes|min-size|max-size|reads|writes|nth|from|until"
 #define THREAD_KEYS "dram|pm|seen" /* the first in the order of enum hy_tier */
 
 static bool set_frame(struct hy_frame *frame, const char *value)
@@ -167,6 +169,13 @@ static void site_key(struct parser *ps, int key, const char *name, const char *v
             s->nth = (uint8_t)n;
         else
             profile_tell_value(ps, name, value, "a whole number from 1 to 255");
+    } else if (key >= SITE_FROM) {
+        double d;
+
+        if (text_parse_decimal(value, len, &d) == 0 && d <= 1)
+            *(key == SITE_FROM ? &s->from : &s->until) = d;
+        else
+            profile_tell_value(ps, name, value, "a decimal number from 0 to 1");
     } else if (key == SITE_COUNT || key >= SITE_READS) {
         if (text_parse_u64(value, len, numbers[key - SITE_COUNT]) < 0)
             profile_tell_value(ps, name, value, "a whole number below 2^64");

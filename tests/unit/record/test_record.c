@@ -68,6 +68,8 @@ static void random_site(struct profile_site *s, unsigned i)
     s->min_size = 1 + any(s->max_size);
     s->reads = any(UINT32_MAX);
     s->writes = any(UINT32_MAX);
+    s->from = (double)any(1000) / 1000;
+    s->until = (double)any(1000) / 1000;
 }
 
 static void random_profile(struct profile *p, unsigned n_sites)
@@ -257,6 +259,10 @@ static void test_merge(void **state)
     two[0].reads = 301;
     one[0].live_bytes = 5;
     two[0].live_bytes = 7;
+    one[0].from = 0.5;
+    two[0].from = 0.25;
+    one[0].until = 0.75;
+    two[0].until = 0.9;
     one[0].min_size = 16;
     two[0].min_size = 8;
     one[1].reads = 50;
@@ -282,6 +288,7 @@ static void test_merge(void **state)
     assert_int_equal(all[0].reads, 201); /* mean, rounded up */
     assert_int_equal(all[0].live_bytes, 7);
     assert_int_equal(all[0].min_size, 8);
+    assert_true(all[0].from == 0.25 && all[0].until == 0.9); /* the longer time */
     assert_int_equal(all[1].reads, 25); /* none in the other run */
     assert_string_equal(all[1].name, one[1].name);
     assert_string_equal(all[2].name, ""); /* the name is taken */

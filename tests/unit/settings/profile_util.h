@@ -104,6 +104,8 @@ static const char full[] = "# made by hand\n"
                            "max-size = 64K\n"
                            "reads = 7\n"
                            "writes = 0\n"
+                           "from = 0.125\n"
+                           "until = 0.5\n"
                            "[site b c]\n"
                            "frame0=aa+0x0\n";
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/text.h"
-#include "settings/rules/options.h"
+#include "settings/rules/options_words.h"
 #include "options_util.h"
 
 static void test_defaults(void **state)
@@ -49,6 +49,7 @@ static void test_table(void **state)
     (void)state;
     for (unsigned i = 0; i < OPT_COUNT; i++) {
         const struct hy_opt_info *info = options_info(i);
+        const char *help = options_words(i)->help;
         char env[64] = "HYBRID_";
 
         for (const char *k = info->key; *k; k++)
@@ -56,9 +57,10 @@ static void test_table(void **state)
         assert_string_equal(env, info->env);
         assert_int_equal(options_by_env(info->env, strlen(info->env)), i);
         assert_int_equal(options_by_key(info->key), i);
-        assert_true(strlen(info->help) > 20 && info->help[strlen(info->help) - 1] == '.');
+        assert_true(strlen(help) > 20 && help[strlen(help) - 1] == '.');
     }
     assert_null(options_info(OPT_COUNT));
+    assert_null(options_words(OPT_COUNT));
     assert_int_equal(options_by_env("HYBRID_DRAM=8G", 11), OPT_DRAM); /* not NUL-terminated */
     assert_int_equal(options_by_env("HYBRID_DRAX", 11), OPT_COUNT);
     assert_int_equal(options_by_env("hybrid_dram", 11), OPT_COUNT);

@@ -48,6 +48,7 @@ static void assert_full(void)
     assert_int_equal(s[0].min_size, 64);
     assert_int_equal(s[0].max_size, 65536);
     assert_int_equal(s[0].reads, 7);
+    assert_true(s[0].from == 0.125 && s[0].until == 0.5 && s[1].until == 0);
     assert_string_equal(s[1].name, "b c");
     assert_int_equal(s[1].n_frames, 1);
     assert_false(s[1].has_tier);
