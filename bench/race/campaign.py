@@ -203,7 +203,7 @@ class Campaign:
             raise RunError("bench-place.so is not built")
         listing = self.execute(Run(experiment, case, search, placement="1"))
         objects = optimum.successors(optimum.parse_objects(listing["objects"]), listing["objects"])
-        found, self.possible = optimum.of_objects(objects, case.dram * MIB)
+        found, self.possible = optimum.of_objects(objects, case.dram_bytes())
         self.progress.total += len(found)
         return found
 

@@ -43,6 +43,9 @@ class Case:
     def dram_option(self):
         return f"{self.dram}M"
 
+    def dram_bytes(self):
+        return self.dram * MIB
+
     def parts(self):
         """DRAM and the rest."""
         return self.dram, max(self.footprint() - self.dram, 1)

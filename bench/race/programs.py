@@ -57,6 +57,9 @@ class Share:
     def dram_option(self):
         return f"{self.dram}K"
 
+    def dram_bytes(self):
+        return self.dram * KIB
+
     def parts(self):
         """Whole numbers that libmemtier can count with."""
         dram = max(self.dram // 64, 1)

@@ -6,13 +6,15 @@ import sys
 import threading
 from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import benchlib as lib
 import programs
 from campaign import Campaign, digest
-from contenders import Everything, Run
+from contenders import OPTIMUM, Everything, Run
 from experiments import Experiment
 from programs_run import ProgramsRunner, contender
+from results import LEAST_GAIN, gain_text
 from runner import RunError
 
 BASE = "linux"
@@ -41,7 +43,8 @@ def add_arguments(parser):
                        help=f"DRAM, of what the programs use ({DEFAULTS['shares']})")
     group.add_argument("--threads", metavar="N,...", help=f"({DEFAULTS['threads']})")
     group.add_argument("--contenders", metavar="NAME,...",
-                       help="linux, all-dram, all-pm, memtier-ratio, memtier-threshold; hyb: just "
+                       help="linux, all-dram, all-pm, memtier-ratio, memtier-threshold; optimum: "
+                       "the best static placement, by trying up to 40; hyb: just "
                        "preloaded, with START=0 and short intervals; hybraw: true defaults; both "
                        "with +prof (recorded before), +noth (THREADS=off), +off, +lazy, +eager "
                        f"(MIGRATE), +NAME=VALUE ({DEFAULTS['contenders']})")
@@ -159,11 +162,20 @@ class ProgramsRace:
         experiment = Experiment(f"{cell.preset} {cell.threads}x", "", (), cell.preset)
         try:
             texts = tuple(self.profile(*key) for key in keys) if racer.profiled else ()
-            return self.campaign.execute(Run(experiment, case, racer, profiles=texts), cell.repeat)
+            made = Run(experiment, case, racer, profiles=texts)
+            if cell.contender == OPTIMUM:
+                return self.best_static(made, cell.repeat)
+            return self.campaign.execute(made, cell.repeat)
         except RunError as error:
             with self.lock:
                 self.failures[f"{case.name}, {cell.contender}, {experiment.name}"] = str(error)
             return None
+
+    def best_static(self, run, repeat):
+        """The record of the static placement that takes least."""
+        tried = self.campaign.all_placements(run.experiment, run.case, run.contender)
+        records = [self.campaign.execute(replace(run, placement=p), repeat) for p in tried]
+        return min(records, key=lambda r: r["total_ms"])
 
     def all_runs(self):
         cells = self.cells()
@@ -235,6 +247,23 @@ def table(rows, shares, names):
                      [list(line) for line in lines])
 
 
+def gains(rows, names):
+    """What of the best static placement's gain over first touch each of ours reaches; '' where it
+    was not tried, '-' where there is hardly anything to gain."""
+    ours = [n for n in names if n.startswith("hyb")]
+    if OPTIMUM not in names or not ours:
+        return ""
+    lines = []
+    for group, by_share in rows.items():
+        for share, (_, values) in by_share.items():
+            best = 1 - (values[OPTIMUM] or 1)
+            lines.append([group, f"{share}", *(
+                gain_text((1 - values[n]) / best if values[n] and best >= LEAST_GAIN else None)
+                for n in ours)])
+    return "\n\nOf what the best static placement gains:\n\n" \
+        + lib.table(["program", "DRAM", *ours], lines)
+
+
 def above(rows, name):
     """Where this contender is slower than first touch."""
     return [f"{group}, DRAM {share}: {name} takes {values[name]:.3f} of first touch"
@@ -251,7 +280,8 @@ def evaluate(race, found):
                                         race.names, race.args.repeats) for g in race.groups}
             tables.append({"preset": preset, "threads": threads, "rows": rows,
                            "text": f"{preset}, {threads} threads each\n\n"
-                                   + table(rows, race.shares, race.names)})
+                                   + table(rows, race.shares, race.names)
+                                   + gains(rows, race.names)})
     return tables
 
 

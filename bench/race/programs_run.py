@@ -11,7 +11,8 @@ import time
 
 import benchlib as lib
 import programs
-from contenders import INTERVAL, Contender, Everything, Linux, Memtier, first_touch
+from contenders import (INTERVAL, OPTIMUM, Contender, Everything, Linux, Memtier, Optimum,
+                        first_touch)
 from runner import NotValid, Runner, RunError, invalid, read_json, read_text
 
 PAGE = 4096
@@ -19,7 +20,7 @@ PAGE = 4096
 SHORT = {"START": "0", "INTERVAL": INTERVAL, "CLASS_PERIOD": INTERVAL}
 MODIFIERS = {"noth": {"HYBRID_THREADS": "off"}, "off": {"HYBRID_MIGRATE": "off"},
              "lazy": {"HYBRID_MIGRATE": "lazy"}, "eager": {"HYBRID_MIGRATE": "eager"}}
-NAMES = ("linux", "all-dram", "all-pm", "memtier-ratio", "memtier-threshold", "hyb", "hybraw")
+NAMES = ("linux", "all-dram", "all-pm", "memtier-ratio", "memtier-threshold", OPTIMUM, "hyb", "hybraw")
 
 
 class JustPreloaded(Contender):
@@ -82,6 +83,9 @@ def contender(name, setup):
         found = Everything(name.removeprefix("all-"))
     elif name == "linux":
         found = Linux()
+    elif name == OPTIMUM:
+        found = Optimum(setup)
+        found.missing = None if setup.placer else "bench-place.so is not built"
     elif name.startswith("memtier-") and name in NAMES:
         found = QuietMemtier({"ratio": "STATIC_RATIO", "threshold": "DYNAMIC_THRESHOLD"}
                              [name.removeprefix("memtier-")], name.removeprefix("memtier-"), setup)
@@ -95,8 +99,8 @@ def contender(name, setup):
 class Outcome:
     """What one program told; as runner.Result for contenders."""
 
-    def __init__(self, counts, hybrid, lines):
-        self.counts, self.hybrid, self.lines = counts, hybrid, lines
+    def __init__(self, counts, hybrid, lines, objects):
+        self.counts, self.hybrid, self.lines, self.objects = counts, hybrid, lines, objects
 
     def reads(self, tier):
         return self.counts["llc_reads_" + tier]
@@ -191,13 +195,15 @@ class ProgramsRunner(Runner):
             if wrong:
                 raise RunError(f"{program.workload}: wrong output: {wrong}")
         return Outcome(counts, read_json(f"{scratch}/hybrid-{index}.json"),
-                       sum(len(programs.lasting(text)) for text in expected))
+                       sum(len(programs.lasting(text)) for text in expected),
+                       read_text(scratch + "/objects"))
 
     def summary(self, results, real_s):
         """The last to end decides."""
         records = [r.record() for r in results]
+        objects = {"objects": r.objects for r in results if r.objects}
         return {"total_ms": max(r["ms"] for r in records), "real_s": round(real_s, 3),
-                "programs": records}
+                "programs": records, **objects}
 
     def record_profile(self, program, preset, path):
         """As a user would, before the race."""

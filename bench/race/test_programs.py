@@ -260,6 +260,27 @@ class Races(unittest.TestCase):
         self.assertIn("second,good", text)
         self.assertEqual(self.made(), 2 + 2 * 2 * 3)
 
+    def test_the_best_static_placement_is_found_and_what_of_its_gain_is_reached(self):
+        # Two arrays of 500 KiB where 512 KiB of the program's 2 MiB fit: the second one pays.
+        objects = r"0 512000 1 1 1 0 f+0x1 1 1 0\n1 512000 1 9 9 0 f+0x2 1 2 0\n"
+        self.add("good", PROGRAM.replace(
+            "esac\necho \"{", f"esac\n[ -n \"$HYBRID_PLACE_LIST\" ] && "
+            f"printf '{objects}' > \"$HYBRID_PLACE_LIST\"\n"
+            "case $HYBRID_PLACE in 101) ms=15;; ?*) ms=28;; esac\necho \"{"))
+        placer = Setup("/none", placer=lib.library_path("libm.so.6"))
+        status, text = self.race("--only", "good", "--shares", "1/4", "--contenders", "optimum",
+                                 setup=placer)
+        self.assertEqual(status, 0, text)
+        line = next(s for s in text.splitlines() if s.startswith("good"))
+        self.assertEqual(line.split(), ["good", "1/4", "25.00", "0.600"])
+        rows = {"a": {HALF: (10, {"optimum": 0.6, "hyb": 0.7, "hyb+prof": 1.1}),
+                      FIFTH: (10, {"optimum": 0.99, "hyb": 0.99, "hyb+prof": None})}}
+        lines = programs_race.gains(rows, ["linux", "hyb", "hyb+prof", "optimum"]).splitlines()
+        self.assertEqual(lines[-2].split(), ["a", "1/2", "75%", "loss"])
+        self.assertEqual(lines[-1].split(), ["a", "1/5", "-", "-"])
+        with self.assertRaisesRegex(lib.BenchError, "bench-place.so is not built"):
+            self.race("--contenders", "optimum")
+
     def test_presets_and_threads_have_a_table_each(self):
         _, text = self.race("--only", "good", "--preset", "optane,cxl", "--threads", "1,8")
         for head in "optane, 1 ", "optane, 8 ", "cxl, 1 ", "cxl, 8 ":

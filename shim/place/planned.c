@@ -13,6 +13,7 @@
 #include "place/rules/plan_trial.h"
 #include "place/rules/site_quota.h"
 #include "place/rules/site_turns.h"
+#include "place/rules/small_sites.h"
 #include "settings/settings.h"
 #include "sys/log.h"
 #include "sys/os.h"
@@ -24,8 +25,6 @@
 #define OTHER_SCALE 16
 /* Sizes in proportion are not exact, and a block that is a page too large goes elsewhere. */
 #define SCALE_MARGIN (1.0 / 256)
-/* Unwinding a small request. */
-#define UNWIND_NS 100.0
 /* A new scale makes a new plan inside malloc only if that is soon done. */
 #define SOON_SITES 64
 
@@ -301,21 +300,12 @@ static void log_plan(void)
  * ones, and that is worth the unwinding; and where the profile names their tier. */
 static bool choose_small(const struct profile *p, bool small[PROFILE_MAX_SITES])
 {
-    double best = 0;
     bool any = false;
-    for (unsigned i = 0; pl.on && i < pl.n_profile; i++) {
-        const struct plan_tier *place = &pl.plan.place[i];
-        if (place->tier == HY_DRAM && pl.site[i].bytes > 0)
-            best = HY_MAX(best, place->saves_ns / (double)pl.site[i].bytes);
-    }
     for (unsigned i = 0; i < p->n_sites; i++) {
         const struct profile_site *s = &p->sites[i];
-        bool is_small = s->min_size < hy_config.set.site_min;
-        small[i] = s->has_tier;
-        if (!s->has_tier && pl.on && is_small && s->max_size < hy_config.set.site_min &&
-            pl.plan.place[i].tier == HY_PM)
-            small[i] = pl.tight && best * (double)pl.site[i].bytes > UNWIND_NS * (double)s->count;
-        any |= small[i] && is_small;
+        small[i] = s->has_tier || (pl.on && pl.tight && s->max_size < hy_config.set.site_min &&
+                                   small_site_pays(&pl.plan, pl.site, pl.n_profile, i, s->count));
+        any |= small[i] && s->min_size < hy_config.set.site_min;
     }
     return any;
 }

@@ -17,11 +17,9 @@
 
 #include "classify/rules/slowdown.h"
 #include "settings/rules/profile.h"
+#include "place/rules/site_times.h"
 
 #define PLAN_MAX (PROFILE_MAX_SITES + 1) /* and the rest of the memory */
-
-#define PLAN_TIMES  32
-#define PLAN_ALWAYS UINT32_MAX
 
 struct plan_site {
     uint64_t bytes;       /* most of it in use at a time */
@@ -71,11 +69,6 @@ struct plan_scratch {
     struct site_plan other;
 };
 
-/* The parts of a run in which a site holds memory, from two shares of it (struct profile_site). */
-uint32_t site_plan_held(double from, double until);
-/* The least that is free in any part of `held`; without any, in all. */
-uint64_t site_plan_least(const uint64_t free[PLAN_TIMES], uint32_t held);
-void site_plan_take(uint64_t free[PLAN_TIMES], uint32_t held, uint64_t bytes);
 /* Bytes that a block is charged with. */
 uint64_t site_plan_charge(uint64_t block);
 /* How many blocks a site has, 1 to 65535, and what each is charged. */

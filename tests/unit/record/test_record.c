@@ -289,7 +289,7 @@ static void test_merge(void **state)
     assert_int_equal(all[0].live_bytes, 7);
     assert_int_equal(all[0].min_size, 8);
     assert_true(all[0].from == 0.25 && all[0].until == 0.9); /* the longer time */
-    assert_int_equal(all[1].reads, 25); /* none in the other run */
+    assert_int_equal(all[1].reads, 25);                      /* none in the other run */
     assert_string_equal(all[1].name, one[1].name);
     assert_string_equal(all[2].name, ""); /* the name is taken */
 }
