@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Runs of granules. Free runs are clean (no memory behind them, read as zero), dirty (still
+ * Runs of granules. Free runs are clean (no memory behind them, read as zero) or dirty (still
  * resident); the two are kept and joined apart, so that what is known of a run stays true
  * (free_runs.c). Charged to the tier: spans in full, dirty runs but for their holes, large blocks
  * by their pages. */
