@@ -65,6 +65,9 @@ bool migrate_wants_counters(void);
 
 /* Memory of a heap went back to the system, is zero and of its own tier again. */
 void migrate_discarded(void *base, size_t bytes, enum hy_tier home);
+/* Do the first pages of a part of a heap of DRAM lie on PM by what is known? *bytes becomes those
+ * that are alike. */
+bool migrate_lies_far(const void *base, size_t *bytes);
 /* A mapping of the program is about to go, or to be replaced, or its own userfaultfd shall have
  * it: it is not watched any more, and counts to its home. */
 void migrate_unmapped(void *base, size_t bytes);

@@ -48,6 +48,9 @@ struct heap_host {
      * (NULL: never); false: it cannot. join: its memory goes back, and it is DRAM's again. */
     bool (*split)(void *base, size_t bytes);
     void (*join)(void *base, size_t bytes);
+    /* Pages of DRAM's range may lie on PM, where the kernel has put them: do the first of them
+     * (as many as are alike: *bytes becomes smaller)? By what is known (NULL: nothing is). */
+    bool (*lies_far)(const void *base, size_t *bytes);
 };
 
 struct heap_stats {
@@ -122,7 +125,7 @@ void heap_reopen(enum hy_tier t);
 void heap_all_resident(bool is); /* mlockall: what is not needed costs as much as what is */
 /* Give back what has lain free since the last tick; at most max_bytes. */
 void heap_decay(enum hy_tier t, size_t max_bytes);
-/* DRAM is short: what is freed goes back at once, to whoever touches memory next. */
+/* DRAM is short: what is freed of it goes back at once, to whoever touches memory next. */
 void heap_keep_little(bool keep_little);
 void heap_trim(enum hy_tier t); /* all that is free, this thread's cache included */
 void heap_get_stats(enum hy_tier t, struct heap_stats *ret);

@@ -39,6 +39,10 @@ struct granule {
         struct { /* RUN_SPAN */
             uint16_t n_free, n_blocks, first_word;
         };
+        struct {            /* RUN_CLEAN, RUN_DIRTY: none, or pages of it that */
+            uint32_t near;  /* may lie on DRAM, if it is DRAM's (not more), */
+            uint32_t holes; /* are not in memory and not charged (not fewer) */
+        };
         struct {            /* RUN_LARGE */
             uint64_t size;  /* bytes from the granule's start: request and colour, in pages */
             uint64_t asked; /* the request, for the account of its site */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Runs of granules. Free runs are either clean (no memory behind them, read as zero) or dirty
- * (still resident); the two are kept and joined apart, so that what is known of a run stays true.
- * Charged to the tier: spans and dirty runs in full, large blocks by their pages. */
+ * Runs of granules. Free runs are clean (no memory behind them, read as zero) or dirty (still
+ * resident); the two are kept and joined apart, so that what is known of a run stays true
+ * (free_runs.c). Charged to the tier: spans in full, dirty runs but for their holes, large blocks
+ * by their pages. */
 #include <string.h>
 
-#include "heap/internal.h"
-#include "heap/rules/keep.h"
+#include "heap/free_runs.h"
 #include "sys/os.h"
 
 /* From the supplier at a time: a part of what was taken so far, within these bounds. */
@@ -13,125 +13,12 @@
 #define CHUNK_MIN      (4 * CHUNK_GRANULES)
 #define CHUNK_MAX      (64 * CHUNK_GRANULES)
 #define CHUNK_SHARE    8
-#define GRANULE_PAGES  (HEAP_GRANULE / HY_PAGE)
 #define TRIM_MIN       (16 * HY_KIB) /* behind a block: less is not worth a call */
 #define TRIM_SHARE     4             /* and of a run that is used again, as it may be yet again */
 
-struct pages {
-    struct hy_lock lock;
-    struct run_set clean, dirty;
-    uint64_t live_bytes, peak_bytes, taken_granules, spans, large, large_allocs, purged_granules;
-    struct keep keep;
-    uint16_t tick;
-    bool tight; /* address space has run out once: what is free gives it back */
-} __attribute__((aligned(64)));
-
-static struct pages pg[HY_TIERS];
-/* Others have a use for what is free. */
-static bool little;
-
-static struct run_set *set_of(struct pages *p, uint8_t state)
-{
-    return state == RUN_DIRTY ? &p->dirty : &p->clean;
-}
-
-static void mark_run(uint32_t i, uint32_t len, enum run_state st)
-{
-    struct granule *g = hy_hg.g;
-    g[i].state = g[i + len - 1].state = (uint8_t)st;
-    g[i].len = g[i + len - 1].len = len;
-}
-
-/* Put [i, i+len) on a free set, joined with neighbours of the same kind; its first granule. */
-static uint32_t put_free(enum hy_tier t, uint32_t i, uint32_t len, enum run_state st)
-{
-    struct pages *p = &pg[t];
-    struct run_set *s = set_of(p, (uint8_t)st);
-    struct granule *g = hy_hg.g;
-    uint32_t lo = hy_hg.first[t], hi = lo + hy_hg.count[t];
-
-    if (i > lo && g[i - 1].state == st) {
-        uint32_t n = g[i - 1].len;
-        runs_remove(s, i - n);
-        i -= n;
-        len += n;
-    }
-    if (i + len < hi && g[i + len].state == st) {
-        uint32_t n = g[i + len].len;
-        runs_remove(s, i + len);
-        len += n;
-    }
-    mark_run(i, len, st);
-    g[i].age = p->tick;
-    g[i].beyond = 0;
-    runs_insert(s, i);
-    return i;
-}
-
-/* What is left beside a part of a free run: its neighbours are of another kind, or have been
- * joined with it before. It has lain free as long as the whole. */
-static void put_rest(struct pages *p, uint32_t i, uint32_t len, enum run_state st, uint16_t age)
-{
-    mark_run(i, len, st);
-    hy_hg.g[i].age = age;
-    hy_hg.g[i].beyond = 0;
-    runs_insert(set_of(p, (uint8_t)st), i);
-}
-
-static void discharge(enum hy_tier t, uint64_t bytes)
-{
-    if (bytes)
-        hy_hg.host.discharge(t, bytes);
-}
-
-/* Memory goes back to the system, and its addresses where they are short. */
-static int give_back(enum hy_tier t, uint32_t i, uint32_t len)
-{
-    int (*back)(enum hy_tier, void *, size_t) = pg[t].tight ? hy_hg.host.release : hy_hg.host.purge;
-    return back(t, granule_addr(i), (size_t)len << HEAP_GRANULE_SHIFT);
-}
-
-/* Give one dirty run back to the system. If that fails it stays dirty. */
-static bool purge_run(enum hy_tier t, uint32_t i)
-{
-    struct pages *p = &pg[t];
-    uint32_t len = hy_hg.g[i].len;
-    if (give_back(t, i, len) != 0)
-        return false;
-    runs_remove(&p->dirty, i);
-    p->purged_granules += len;
-    put_free(t, i, len, RUN_CLEAN);
-    discharge(t, (uint64_t)len << HEAP_GRANULE_SHIFT);
-    return true;
-}
-
-/* Largest runs first: most memory for the fewest calls. */
-static void purge_down_to(enum hy_tier t, uint64_t granules)
-{
-    struct run_set *s = &pg[t].dirty;
-    for (unsigned b = RUN_BINS; b-- > 0 && s->granules > granules;)
-        while (s->granules > granules && s->head[b] != NO_GRANULE)
-            if (!purge_run(t, s->head[b]))
-                return;
-}
-
-static uint64_t live_pages(const struct pages *p)
-{
-    return p->live_bytes / HY_PAGE;
-}
-
-static uint64_t dirty_limit(const struct pages *p)
-{
-    bool is_little = __atomic_load_n(&little, __ATOMIC_RELAXED);
-    return keep_limit(&p->keep, live_pages(p),
-                      is_little  ? KEEP_LITTLE
-                      : p->tight ? KEEP_TIGHT
-                                 : KEEP_USUAL);
-}
-
 static void note_peak(struct pages *p)
 {
-    uint64_t now = p->live_bytes + (p->dirty.granules << HEAP_GRANULE_SHIFT);
+    uint64_t now = p->live_bytes + (free_resident(p) << HEAP_GRANULE_SHIFT);
     if (now > p->peak_bytes)
         p->peak_bytes = now;
 }
@@ -139,7 +26,7 @@ static void note_peak(struct pages *p)
 /* Free granules at the end of what was taken, if the next chunk begins there. */
 static uint32_t free_at_end(enum hy_tier t)
 {
-    struct pages *p = &pg[t];
+    struct pages *p = &hy_pages[t];
     uint32_t end = hy_hg.first[t] + (uint32_t)p->taken_granules;
     if (t != HY_DRAM || p->taken_granules == 0 || hy_hg.g[end - 1].state != RUN_CLEAN)
         return 0;
@@ -150,11 +37,11 @@ static uint32_t free_at_end(enum hy_tier t)
  * larger blocks, and for thread stacks, libraries, the next allocator. */
 static void become_tight(enum hy_tier t)
 {
-    struct pages *p = &pg[t];
+    struct pages *p = &hy_pages[t];
     if (p->tight || t == HY_PM || !hy_hg.host.release) /* PM may only not be ready yet */
         return;
     p->tight = true;
-    purge_down_to(t, 0);
+    free_purge_down_to(t, 0);
     for (unsigned b = 0; b < RUN_BINS; b++)
         for (uint32_t i = p->clean.head[b]; i != NO_GRANULE; i = hy_hg.g[i].next)
             (void)hy_hg.host.release(t, granule_addr(i),
@@ -163,7 +50,7 @@ static void become_tight(enum hy_tier t)
 
 static bool grow(enum hy_tier t, uint32_t len)
 {
-    struct pages *p = &pg[t];
+    struct pages *p = &hy_pages[t];
     uint32_t share = (uint32_t)HY_MIN(p->taken_granules / CHUNK_SHARE, (uint64_t)CHUNK_MAX);
     uint32_t least = hy_align_up(len, CHUNK_GRANULES);
     uint32_t n = heap_is_all_resident()
@@ -182,7 +69,7 @@ static bool grow(enum hy_tier t, uint32_t len)
     if (!base || !tables_commit(t, granule_of(base), n))
         return false;
     p->taken_granules += n;
-    put_free(t, granule_of(base), n, RUN_CLEAN);
+    free_add_clean(t, granule_of(base), n);
     return true;
 }
 
@@ -196,7 +83,7 @@ static bool has_room(enum hy_tier t, uint64_t bytes)
 static uint32_t find_run(enum hy_tier t, uint32_t len, uint64_t bytes, enum pages_from from,
                          enum run_state *ret_kind)
 {
-    struct pages *p = &pg[t];
+    struct pages *p = &hy_pages[t];
     bool fresh = from == PAGES_CLEAN || (from == PAGES_FRESH && has_room(t, bytes));
     uint32_t i = fresh ? NO_GRANULE : runs_find(&p->dirty, len);
     if (i != NO_GRANULE) {
@@ -204,7 +91,7 @@ static uint32_t find_run(enum hy_tier t, uint32_t len, uint64_t bytes, enum page
         return i;
     }
     if (!hy_hg.host.charge(t, bytes, false)) {
-        purge_down_to(t, 0); /* what lies free here is charged as well */
+        free_purge_down_to(t, 0); /* what lies free here is charged as well */
         if (!hy_hg.host.charge(t, bytes, from == PAGES_FORCED))
             return NO_GRANULE;
     }
@@ -215,18 +102,18 @@ static uint32_t find_run(enum hy_tier t, uint32_t len, uint64_t bytes, enum page
     if (i == NO_GRANULE && grow(t, len))
         i = runs_find(&p->clean, len);
     if (i == NO_GRANULE) { /* range used up: join what is dirty with what is clean */
-        purge_down_to(t, 0);
+        free_purge_down_to(t, 0);
         i = runs_find(&p->clean, len);
     }
     if (i == NO_GRANULE)
-        discharge(t, bytes);
+        free_discharge(t, bytes);
     return i;
 }
 
 /* Clean memory is about to be used. */
 static bool restore(enum hy_tier t, uint32_t i, uint32_t len)
 {
-    return !hy_hg.host.restore || (t == HY_DRAM && !pg[t].tight) ||
+    return !hy_hg.host.restore || (t == HY_DRAM && !hy_pages[t].tight) ||
            hy_hg.host.restore(t, granule_addr(i), (size_t)len << HEAP_GRANULE_SHIFT);
 }
 
@@ -267,7 +154,7 @@ static uint32_t trim_tail(enum hy_tier t, uint32_t i, uint64_t size, uint64_t ha
 static uint32_t alloc_run(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size,
                           uint32_t away, enum pages_from from, bool *ret_zeroed)
 {
-    struct pages *p = &pg[t];
+    struct pages *p = &hy_pages[t];
     struct granule *g = hy_hg.g;
     enum run_state kind, as = size ? RUN_LARGE : RUN_SPAN;
     uint64_t full = (uint64_t)len << HEAP_GRANULE_SHIFT, bytes = size ? size : full;
@@ -276,25 +163,20 @@ static uint32_t alloc_run(enum hy_tier t, uint32_t len, uint32_t align, uint64_t
     if (i != NO_GRANULE) {
         skip = (uint32_t)(-((hy_heap.base >> HEAP_GRANULE_SHIFT) + i) & (align - 1));
         if (kind == RUN_CLEAN && (!restore(t, i + skip, len) || !send_away(i + skip, size, away))) {
-            discharge(t, bytes - away * HY_PAGE);
+            free_discharge(t, bytes - away * HY_PAGE);
             i = NO_GRANULE;
         }
     }
     if (i != NO_GRANULE) {
         uint32_t total = g[i].len, dirty = g[i].beyond;
-        uint16_t age = g[i].age;
-        runs_remove(set_of(p, (uint8_t)kind), i);
+        free_cut(t, i, skip, len);
         mark_run(i + skip, len, as);
-        if (skip)
-            put_rest(p, i, skip, kind, age);
-        if (total - skip - len)
-            put_rest(p, i + skip + len, total - skip - len, kind, age);
         i += skip;
         g[i].beyond = 0;
         if (kind == RUN_DIRTY) { /* was charged in full */
             uint64_t had = dirty && total == len ? dirty * HY_PAGE : full;
             g[i].beyond = size ? trim_tail(t, i, bytes, had, full / TRIM_SHARE) : 0;
-            discharge(t, full - bytes - g[i].beyond * HY_PAGE);
+            free_discharge(t, full - bytes - g[i].beyond * HY_PAGE);
         }
         g[i].size = bytes;
         g[i].away = away;
@@ -313,18 +195,18 @@ static uint32_t alloc_run(enum hy_tier t, uint32_t len, uint32_t align, uint64_t
 uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size,
                      enum pages_from from, bool *ret_zeroed)
 {
-    hy_lock_take(&pg[t].lock);
+    hy_lock_take(&hy_pages[t].lock);
     uint32_t i = alloc_run(t, len, align, size, 0, from, ret_zeroed);
-    hy_lock_release(&pg[t].lock);
+    hy_lock_release(&hy_pages[t].lock);
     return i;
 }
 
 uint32_t pages_alloc_split(uint32_t len, uint32_t align, uint64_t size, uint32_t away,
                            bool *ret_zeroed)
 {
-    hy_lock_take(&pg[HY_DRAM].lock);
+    hy_lock_take(&hy_pages[HY_DRAM].lock);
     uint32_t i = alloc_run(HY_DRAM, len, align, size, away, PAGES_CLEAN, ret_zeroed);
-    hy_lock_release(&pg[HY_DRAM].lock);
+    hy_lock_release(&hy_pages[HY_DRAM].lock);
     return i;
 }
 
@@ -332,49 +214,24 @@ void pages_set_size(uint32_t head, uint64_t size)
 {
     enum hy_tier t = granule_tier(head);
     struct granule *g = &hy_hg.g[head];
-    hy_lock_take(&pg[t].lock);
+    hy_lock_take(&hy_pages[t].lock);
     uint64_t before = run_bytes(g);
     uint64_t kept = HY_MIN(before, (uint64_t)g->len << HEAP_GRANULE_SHIFT);
     g->size = size;
     g->beyond = trim_tail(t, head, size, kept, 0);
     uint64_t now = run_bytes(g);
-    pg[t].live_bytes += now - before;
+    hy_pages[t].live_bytes += now - before;
     if (now < before)
-        discharge(t, before - now);
+        free_discharge(t, before - now);
     else if (now > before)
         (void)hy_hg.host.charge(t, now - before, true);
-    hy_lock_release(&pg[t].lock);
-}
-
-static void to_dirty(enum hy_tier t, uint32_t i, uint32_t len, uint64_t charged)
-{
-    struct pages *p = &pg[t];
-    uint64_t full = (uint64_t)len << HEAP_GRANULE_SHIFT;
-    if (full > charged && !hy_hg.host.charge(t, full - charged, false)) {
-        /* No room even for the rounding: it cannot lie about. */
-        if (give_back(t, i, len) == 0) {
-            p->purged_granules += len;
-            put_free(t, i, len, RUN_CLEAN);
-            discharge(t, charged);
-            return;
-        }
-        (void)hy_hg.host.charge(t, full - charged, true);
-    } else if (charged > full) {
-        discharge(t, charged - full);
-    }
-    if (put_free(t, i, len, RUN_DIRTY) == i && hy_hg.g[i].len == len)
-        hy_hg.g[i].beyond = (uint32_t)(HY_MIN(charged, full) / HY_PAGE) % (len * GRANULE_PAGES);
-    uint64_t limit = dirty_limit(p), before = p->purged_granules;
-    if (p->dirty.granules > limit) {
-        purge_down_to(t, limit - limit / 4);
-        keep_note_back(&p->keep, p->purged_granules - before);
-    }
+    hy_lock_release(&hy_pages[t].lock);
 }
 
 void pages_free(uint32_t head)
 {
     enum hy_tier t = granule_tier(head);
-    struct pages *p = &pg[t];
+    struct pages *p = &hy_pages[t];
     struct granule *g = &hy_hg.g[head];
 
     hy_lock_take(&p->lock);
@@ -386,7 +243,7 @@ void pages_free(uint32_t head)
     else
         p->spans--;
     p->live_bytes -= bytes;
-    to_dirty(t, head, g->len, bytes);
+    free_add(t, head, g->len, bytes);
     hy_lock_release(&p->lock);
 }
 
@@ -395,21 +252,21 @@ void pages_shrink(uint32_t head, uint32_t len)
     enum hy_tier t = granule_tier(head);
     struct granule *g = &hy_hg.g[head];
 
-    hy_lock_take(&pg[t].lock);
+    hy_lock_take(&hy_pages[t].lock);
     if (len < g->len) {
         uint32_t rest = g->len - len;
         mark_run(head, len, RUN_LARGE);
         /* Charged with the block so far as its size said; the caller sets the
          * new size next, so the rest comes in as not charged. */
-        to_dirty(t, head + len, rest, 0);
+        free_add(t, head + len, rest, 0);
     }
-    hy_lock_release(&pg[t].lock);
+    hy_lock_release(&hy_pages[t].lock);
 }
 
 bool pages_grow(uint32_t head, uint32_t len)
 {
     enum hy_tier t = granule_tier(head);
-    struct pages *p = &pg[t];
+    struct pages *p = &hy_pages[t];
     struct granule *g = hy_hg.g;
     bool ok = false;
 
@@ -419,18 +276,14 @@ bool pages_grow(uint32_t head, uint32_t len)
         (g[next].state == RUN_CLEAN || g[next].state == RUN_DIRTY) && g[next].len >= need &&
         (g[next].state == RUN_DIRTY || restore(t, next, need))) {
         enum run_state kind = (enum run_state)g[next].state;
-        uint32_t free_len = g[next].len;
-        uint16_t age = g[next].age;
         uint64_t bytes = (uint64_t)need << HEAP_GRANULE_SHIFT;
         /* The caller charges by size (pages_set_size); here only ask. */
         if (hy_hg.host.charge(t, bytes, false)) {
-            discharge(t, bytes);
-            runs_remove(set_of(p, (uint8_t)kind), next);
+            free_discharge(t, bytes);
+            free_cut(t, next, 0, need);
             if (kind == RUN_DIRTY)
-                discharge(t, bytes);
+                free_discharge(t, bytes);
             mark_run(head, len, RUN_LARGE);
-            if (free_len > need)
-                put_rest(p, next + need, free_len - need, kind, age);
             ok = true;
         }
     }
@@ -438,52 +291,12 @@ bool pages_grow(uint32_t head, uint32_t len)
     return ok;
 }
 
-void pages_decay(enum hy_tier t, size_t max_bytes)
-{
-    struct pages *p = &pg[t];
-    uint64_t budget = max_bytes >> HEAP_GRANULE_SHIFT;
-
-    hy_lock_take(&p->lock);
-    for (unsigned b = RUN_BINS; b-- > 0 && budget;) {
-        uint32_t i = p->dirty.head[b];
-        while (i != NO_GRANULE && budget) {
-            uint32_t next = hy_hg.g[i].next, len = hy_hg.g[i].len;
-            if (hy_hg.g[i].age != p->tick) {
-                if (!purge_run(t, i))
-                    break;
-                budget -= HY_MIN(budget, len);
-            }
-            i = next;
-        }
-    }
-    p->tick++;
-    keep_tick(&p->keep);
-    hy_lock_release(&p->lock);
-}
-
-void heap_keep_little(bool keep_little)
-{
-    bool before = __atomic_exchange_n(&little, keep_little, __ATOMIC_RELAXED);
-    for (int t = 0; keep_little && !before && t < HY_TIERS; t++) {
-        hy_lock_take(&pg[t].lock);
-        purge_down_to((enum hy_tier)t, dirty_limit(&pg[t]));
-        hy_lock_release(&pg[t].lock);
-    }
-}
-
-void pages_purge_all(enum hy_tier t)
-{
-    hy_lock_take(&pg[t].lock);
-    purge_down_to(t, 0);
-    hy_lock_release(&pg[t].lock);
-}
-
 void pages_stats(enum hy_tier t, struct heap_stats *ret)
 {
-    struct pages *p = &pg[t];
+    struct pages *p = &hy_pages[t];
     hy_lock_take(&p->lock);
     ret->live_bytes = p->live_bytes;
-    ret->dirty_bytes = p->dirty.granules << HEAP_GRANULE_SHIFT;
+    ret->dirty_bytes = free_resident(p) << HEAP_GRANULE_SHIFT;
     ret->peak_bytes = p->peak_bytes;
     ret->taken_bytes = p->taken_granules << HEAP_GRANULE_SHIFT;
     ret->spans = p->spans;
@@ -497,27 +310,28 @@ void pages_init(void)
 {
     for (int t = 0; t < HY_TIERS; t++) {
         tables_init((enum hy_tier)t);
-        memset(pg[t].clean.head, 0xff, sizeof(pg[t].clean.head));
-        memset(pg[t].dirty.head, 0xff, sizeof(pg[t].dirty.head));
+        memset(hy_pages[t].clean.head, 0xff, sizeof(hy_pages[t].clean.head));
+        memset(hy_pages[t].dirty.head, 0xff, sizeof(hy_pages[t].dirty.head));
     }
 }
 
 void pages_prefork(void)
 {
     for (int t = 0; t < HY_TIERS; t++)
-        hy_lock_prefork(&pg[t].lock);
+        hy_lock_prefork(&hy_pages[t].lock);
 }
 
 void pages_postfork(void)
 {
     for (int t = HY_TIERS; t-- > 0;)
-        hy_lock_postfork(&pg[t].lock);
+        hy_lock_postfork(&hy_pages[t].lock);
 }
 
 bool pages_is_valid(enum hy_tier t)
 {
-    hy_lock_take(&pg[t].lock);
-    bool ok = runs_are_valid(&pg[t].clean, RUN_CLEAN) && runs_are_valid(&pg[t].dirty, RUN_DIRTY);
-    hy_lock_release(&pg[t].lock);
+    hy_lock_take(&hy_pages[t].lock);
+    bool ok = runs_are_valid(&hy_pages[t].clean, RUN_CLEAN) &&
+              runs_are_valid(&hy_pages[t].dirty, RUN_DIRTY);
+    hy_lock_release(&hy_pages[t].lock);
     return ok;
 }

@@ -66,6 +66,11 @@ void migrate_discarded(void *base, size_t bytes, enum hy_tier home)
     books_settle(0);
 }
 
+bool migrate_lies_far(const void *base, size_t *bytes)
+{
+    return is_active() && sampler_far(base, bytes);
+}
+
 void migrate_unmapped(void *base, size_t bytes)
 {
     if (!is_active())

@@ -99,6 +99,8 @@ void sampler_price(const struct worth_rule *rule);
 int64_t sampler_gain(void);
 /* The program has turned to something else: what pages did is forgotten, where they are is not. */
 void sampler_cool(void);
+/* Are the first pages of this on PM by what is known? *bytes becomes those that are alike. */
+bool sampler_far(const void *base, size_t *bytes);
 /* Is all of this still watched, and on that tier? */
 bool sampler_all_on(const void *base, size_t bytes, enum hy_tier t);
 /* Pages were moved, or refused to (then `to` is where they still are). */

@@ -84,3 +84,30 @@ unsigned sampler_bins(struct sampler_bin *bins, unsigned cap)
     pthread_mutex_unlock(&hy_sampler_lock);
     return n;
 }
+
+bool sampler_far(const void *base, size_t *bytes)
+{
+    uintptr_t from = (uintptr_t)base, at = from, to = from + *bytes;
+    int first = -1;
+    pthread_mutex_lock(&hy_sampler_lock);
+    for (unsigned r = hy_sampler ? sampler_find(at) : 0; at < to; r++) {
+        if (!hy_sampler || r == hy_sampler->ranges || hy_sampler->range[r].base > at)
+            break;
+        const struct watched_range *w = &hy_sampler->range[r];
+        uintptr_t end = HY_MIN(to, w->base + w->bytes);
+        while (at < end) {
+            struct page_group g =
+                history_group(&hy_sampler->history[r], (uint32_t)((at - w->base) / HY_PAGE));
+            if (first >= 0 && (int)g.tier != first)
+                break;
+            first = (int)g.tier;
+            at = HY_MIN(end, w->base + (size_t)(g.first + g.pages) * HY_PAGE);
+        }
+        if (at < end)
+            break;
+    }
+    pthread_mutex_unlock(&hy_sampler_lock);
+    if (first >= 0)
+        *bytes = at - from;
+    return first == HY_PM;
+}

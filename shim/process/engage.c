@@ -206,7 +206,8 @@ static const char *make_heap(void)
                                           .room = policy_room,
                                           .room_now = policy_room_now,
                                           .split = migrate_split,
-                                          .join = migrate_join};
+                                          .join = migrate_join,
+                                          .lies_far = migrate_lies_far};
     const struct supply_backing plain = {0};
 
     if (reserve())

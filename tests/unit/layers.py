@@ -22,7 +22,7 @@ FRONT_DOORS = {'classifier': 'classify', 'migrator': 'pages', 'threadcap.h': 'th
 RULES = 'rules'
 MAX_SOURCE_LINES = 500
 # Still longer, by at most so many lines; no new ones.
-LONGER = {'heap/pages.c': 525, 'migrator.c': 525}
+LONGER = {'migrator.c': 525}
 MAX_HEADER_LINES = 200
 MAX_FUNCTION_LINES = 60  # its braces included
 MAX_FILES = 20  # .c files in a folder

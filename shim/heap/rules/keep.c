@@ -10,6 +10,8 @@ uint64_t keep_limit(const struct keep *k, uint64_t live, enum keep_mood mood)
 {
     if (mood == KEEP_LITTLE)
         return HY_MIN(k->regret, live / SHARE);
+    if (mood == KEEP_FAR)
+        return HY_MIN(k->regret, live);
     return mood == KEEP_TIGHT ? BASE : BASE + live / SHARE + k->regret;
 }
 

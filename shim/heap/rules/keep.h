@@ -13,8 +13,9 @@ struct keep {
 
 enum keep_mood {
     KEEP_USUAL,
-    KEEP_TIGHT, /* addresses are short */
-    KEEP_LITTLE /* others have a use for it: only what proved to be given back too early */
+    KEEP_TIGHT,  /* addresses are short */
+    KEEP_LITTLE, /* others have a use for it: only what proved to be given back too early */
+    KEEP_FAR     /* the same of what they have no use for, as it lies on PM */
 };
 
 /* Free pages that may be kept beside `live` ones. */

@@ -97,6 +97,18 @@ static void join(void *p, size_t bytes)
     split_at = NULL;
 }
 
+/* Pages of DRAM's range that the kernel has put on PM. */
+static char *far_from, *far_to;
+
+static bool lies_far(const void *p, size_t *bytes)
+{
+    char *from = (char *)(uintptr_t)p, *end = from + *bytes;
+    bool far = from >= far_from && from < far_to;
+    char *to = far ? far_to : from < far_from ? far_from : end;
+    *bytes = (size_t)(HY_MIN(to, end) - from);
+    return far;
+}
+
 static int make_heap(void **state)
 {
     static const struct heap_host host = {.take = take,
@@ -108,7 +120,8 @@ static int make_heap(void **state)
                                           .split = split,
                                           .join = join,
                                           .restore = restore,
-                                          .trim = trim};
+                                          .trim = trim,
+                                          .lies_far = lies_far};
     const size_t bytes[HY_TIERS] = {RANGE, RANGE};
     void *p;
     (void)state;

@@ -288,12 +288,53 @@ static void dirty_memory_has_a_bound(void **state)
     assert_int_equal(s.large_blocks, 0);
 }
 
+/* Where DRAM is short a block that is made and freed again and again keeps what of it lies on PM,
+ * and its addresses; what lies on DRAM is there for others in between. */
+static void what_lies_on_pm_is_kept_where_dram_is_short(void **state)
+{
+    const size_t half = 2 * HY_MIB;
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        heap_decay(HY_DRAM, SIZE_MAX);
+    void *live = heap_alloc(32 * HY_MIB, &dram);
+    heap_trim(HY_DRAM);
+    heap_keep_little(true);
+    uint64_t before = charged[HY_DRAM];
+    char *last = NULL;
+    for (int i = 0; i < 6; i++) {
+        char *p = heap_alloc(2 * half - HY_PAGE, &dram), *page = page_of(p);
+        assert_true(charged[HY_DRAM] - before >= 2 * half - HY_PAGE);
+        memset(p, 1, 2 * half - HY_PAGE);
+        if (i > 3)
+            assert_ptr_equal(page, last);
+        last = page;
+        far_from = page + half;
+        far_to = page + 2 * half;
+        heap_free(p);
+    }
+    /* As much DRAM as a small part of what is live may stay. */
+    assert_true(resident(last, half) <= 34 * HY_MIB / 32);
+    assert_int_equal(resident(last + half, half), half);
+    assert_in_range(charged[HY_DRAM] - before, half, half + 34 * HY_MIB / 32);
+    /* A part of it is used: not less is charged than is there. */
+    void *part = heap_alloc(half / 2, &dram);
+    assert_true(charged[HY_DRAM] - before >= half);
+    heap_free(part);
+    assert_true(heap_is_valid());
+    heap_trim(HY_DRAM);
+    assert_int_equal(charged[HY_DRAM], before);
+    heap_keep_little(false);
+    far_from = far_to = NULL;
+    heap_free(live);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         HEAP_TEST(what_is_freed_is_discharged),
         HEAP_TEST(what_realloc_cuts_off_is_given_back),
         HEAP_TEST(a_run_that_is_used_again_keeps_what_it_needs),
+        HEAP_TEST(what_lies_on_pm_is_kept_where_dram_is_short),
         HEAP_TEST(few_blocks_keep_few_pages),
         HEAP_TEST(an_idle_thread_keeps_little),
         HEAP_TEST(caches_of_many_threads_stay_small),

@@ -19,6 +19,17 @@ static void a_part_of_what_is_live_is_kept(void **state)
     assert_int_equal(keep_limit(&k, 1 << 20, KEEP_LITTLE), 0);
 }
 
+/* Where others need DRAM, little that lies there is kept, and what lies on PM as far as it proved
+ * to be needed, but never more than is live. */
+static void what_is_nobody_elses_loss_is_kept(void **state)
+{
+    const struct keep k = {0, 5000};
+    (void)state;
+    assert_int_equal(keep_limit(&k, 32000, KEEP_LITTLE), 1000);
+    assert_int_equal(keep_limit(&k, 32000, KEEP_FAR), 5000);
+    assert_int_equal(keep_limit(&k, 3200, KEEP_FAR), 3200);
+}
+
 /* A program that frees and takes the same again and again pays for it a few times only. */
 static void what_was_given_back_too_early_is_kept_next_time(void **state)
 {
@@ -48,6 +59,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_part_of_what_is_live_is_kept),
+        cmocka_unit_test(what_is_nobody_elses_loss_is_kept),
         cmocka_unit_test(what_was_given_back_too_early_is_kept_next_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -241,6 +241,16 @@ static void pages_that_are_named(void **state)
     assert_true(sampler_all_on(BASE + 5 * HY_PAGE, 2 * HY_PAGE, HY_DRAM));
     assert_false(sampler_all_on(BASE + 4 * HY_PAGE, 3 * HY_PAGE, HY_DRAM));
     assert_false(sampler_all_on(BASE + 2047 * HY_PAGE, 2 * HY_PAGE, HY_PM));
+    size_t alike = 8 * MIB;
+    assert_true(sampler_far(BASE, &alike));
+    assert_int_equal(alike, 5 * HY_PAGE);
+    assert_false(sampler_far(BASE + 5 * HY_PAGE, &alike));
+    assert_int_equal(alike, 2 * HY_PAGE);
+    alike = 8 * MIB;
+    assert_true(sampler_far(BASE + 2047 * HY_PAGE, &alike)); /* what follows is not watched */
+    assert_int_equal(alike, HY_PAGE);
+    assert_false(sampler_far(BASE + 2048 * HY_PAGE, &alike));
+    assert_int_equal(alike, HY_PAGE);
     sampler_begin(UINT64_MAX); /* the next one has been told of nothing yet */
     assert_false(sampler_accesses(BASE, HY_PAGE, &told));
     for (int i = 0; i < 8; i++)

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "heap/free_runs.h"
+
+struct pages hy_pages[HY_TIERS];
+/* Others have a use for what is free. */
+static bool little;
+
+void mark_run(uint32_t i, uint32_t len, enum run_state st)
+{
+    struct granule *g = hy_hg.g;
+    g[i].state = g[i + len - 1].state = (uint8_t)st;
+    g[i].len = g[i + len - 1].len = len;
+}
+
+static struct run_set *set_of(struct pages *p, uint8_t state)
+{
+    return state == RUN_DIRTY ? &p->dirty : &p->clean;
+}
+
+static void enter(struct pages *p, uint32_t i, const struct granule *run)
+{
+    struct granule *g = &hy_hg.g[i];
+    mark_run(i, run->len, (enum run_state)run->state);
+    g->age = run->age;
+    g->beyond = 0;
+    g->near = run->near;
+    g->holes = run->holes;
+    runs_insert(set_of(p, g->state), i);
+    p->near += g->near;
+    p->holes += g->holes;
+}
+
+static void leave(struct pages *p, uint32_t i)
+{
+    const struct granule *g = &hy_hg.g[i];
+    runs_remove(set_of(p, g->state), i);
+    p->near -= g->near;
+    p->holes -= g->holes;
+}
+
+/* Put [i, i+run.len) on a free set, joined with neighbours of the same kind; its first granule. */
+static uint32_t put(enum hy_tier t, uint32_t i, struct granule run)
+{
+    struct pages *p = &hy_pages[t];
+    const struct granule *g = hy_hg.g;
+    uint32_t lo = hy_hg.first[t], hi = lo + hy_hg.count[t], other[2], n = 0;
+
+    if (i > lo && g[i - 1].state == run.state)
+        other[n++] = i - g[i - 1].len;
+    if (i + run.len < hi && g[i + run.len].state == run.state)
+        other[n++] = i + run.len;
+    while (n-- > 0) {
+        const struct granule *o = &g[other[n]];
+        leave(p, other[n]);
+        i = HY_MIN(i, other[n]);
+        run.len += o->len;
+        run.near += o->near;
+        run.holes += o->holes;
+    }
+    run.age = p->tick;
+    enter(p, i, &run);
+    return i;
+}
+
+void free_add_clean(enum hy_tier t, uint32_t i, uint32_t len)
+{
+    (void)put(t, i, (struct granule){.state = RUN_CLEAN, .len = len});
+}
+
+void free_discharge(enum hy_tier t, uint64_t bytes)
+{
+    if (bytes)
+        hy_hg.host.discharge(t, bytes);
+}
+
+static void charge_in_any_case(enum hy_tier t, uint64_t bytes)
+{
+    if (bytes && !hy_hg.host.charge(t, bytes, false))
+        (void)hy_hg.host.charge(t, bytes, true);
+}
+
+void free_cut(enum hy_tier t, uint32_t i, uint32_t skip, uint32_t len)
+{
+    struct pages *p = &hy_pages[t];
+    struct granule run = hy_hg.g[i];
+    uint32_t behind = run.len - skip - len;
+    /* Where the holes are is not known: as many as can be are in the part that is taken, as what
+     * is charged must not be less than what is there. */
+    uint32_t holes = run.holes - HY_MIN(run.holes, len), taken = run.holes - holes;
+
+    leave(p, i);
+    struct granule rest = run;
+    rest.len = behind;
+    rest.near = HY_MIN(run.near, behind);
+    rest.holes = HY_MIN(holes, behind);
+    if (behind)
+        enter(p, i + skip + len, &rest);
+    rest.len = skip;
+    rest.holes = holes - rest.holes;
+    rest.near = HY_MIN(run.near, skip);
+    if (skip)
+        enter(p, i, &rest);
+    charge_in_any_case(t, (uint64_t)taken << HEAP_GRANULE_SHIFT);
+}
+
+/* Memory goes back to the system, and its addresses where they are short. 0 or -errno. */
+static int give_back(enum hy_tier t, uint32_t i, uint32_t len)
+{
+    int (*back)(enum hy_tier, void *, size_t) =
+        hy_pages[t].tight ? hy_hg.host.release : hy_hg.host.purge;
+    return back(t, granule_addr(i), (size_t)len << HEAP_GRANULE_SHIFT);
+}
+
+/* Give one dirty run back to the system. If that fails it stays dirty. */
+static bool purge_run(enum hy_tier t, uint32_t i)
+{
+    struct pages *p = &hy_pages[t];
+    uint32_t len = hy_hg.g[i].len, charged = len - hy_hg.g[i].holes;
+    if (give_back(t, i, len) != 0)
+        return false;
+    leave(p, i);
+    p->purged_granules += charged;
+    free_add_clean(t, i, len);
+    free_discharge(t, (uint64_t)charged << HEAP_GRANULE_SHIFT);
+    return true;
+}
+
+/* Largest runs first: most memory for the fewest calls. */
+void free_purge_down_to(enum hy_tier t, uint64_t granules)
+{
+    struct run_set *s = &hy_pages[t].dirty;
+    for (unsigned b = RUN_BINS; b-- > 0 && s->granules > granules;)
+        while (s->granules > granules && s->head[b] != NO_GRANULE)
+            if (!purge_run(t, s->head[b]))
+                return;
+}
+
+/* What of [i, i+run.len) does not lie on PM goes back and is no longer charged: holes from now on.
+ * The run stays one, as whoever needs its addresses again finds them whole. */
+static void sift(enum hy_tier t, uint32_t i, struct granule *run)
+{
+    for (uint32_t at = 0; at < run->len;) {
+        size_t bytes = (size_t)(run->len - at) << HEAP_GRANULE_SHIFT;
+        bool far = hy_hg.host.lies_far(granule_addr(i + at), &bytes);
+        uint32_t n = (uint32_t)(bytes >> HEAP_GRANULE_SHIFT);
+        if (!far && give_back(t, i + at, n) != 0)
+            return;
+        if (!far) {
+            run->holes += n;
+            hy_pages[t].purged_granules += n;
+            free_discharge(t, bytes);
+        }
+        run->near -= n;
+        at += n;
+    }
+}
+
+/* DRAM is short, and pages of free runs may lie there, or on PM. What lies on PM is no loss to
+ * anybody; DRAM comes to whoever touches memory next. */
+static bool by_place(enum hy_tier t)
+{
+    return t == HY_DRAM && hy_hg.host.lies_far && !hy_pages[t].tight &&
+           __atomic_load_n(&little, __ATOMIC_RELAXED);
+}
+
+static uint64_t dirty_limit(enum hy_tier t)
+{
+    const struct pages *p = &hy_pages[t];
+    bool is_little = __atomic_load_n(&little, __ATOMIC_RELAXED);
+    return keep_limit(&p->keep, live_pages(p),
+                      by_place(t) ? KEEP_FAR
+                      : is_little ? KEEP_LITTLE
+                      : p->tight  ? KEEP_TIGHT
+                                  : KEEP_USUAL);
+}
+
+void free_add(enum hy_tier t, uint32_t i, uint32_t len, uint64_t charged)
+{
+    struct pages *p = &hy_pages[t];
+    struct granule run = {.state = RUN_DIRTY, .len = len, .near = len};
+    uint64_t full = (uint64_t)len << HEAP_GRANULE_SHIFT;
+    if (full > charged && !hy_hg.host.charge(t, full - charged, false)) {
+        /* No room even for the rounding: it cannot lie about. */
+        if (give_back(t, i, len) == 0) {
+            p->purged_granules += len;
+            free_add_clean(t, i, len);
+            free_discharge(t, charged);
+            return;
+        }
+        (void)hy_hg.host.charge(t, full - charged, true);
+    } else if (charged > full) {
+        free_discharge(t, charged - full);
+    }
+    if (by_place(t) && len <= dirty_limit(t) &&
+        p->near + len > keep_limit(&p->keep, live_pages(p), KEEP_LITTLE))
+        sift(t, i, &run);
+    if (put(t, i, run) == i && hy_hg.g[i].len == len)
+        hy_hg.g[i].beyond =
+            (uint32_t)(HY_MIN(charged, full) / HY_PAGE) % (len * (HEAP_GRANULE / HY_PAGE));
+    uint64_t limit = dirty_limit(t), before = p->purged_granules;
+    if (p->dirty.granules > limit) {
+        free_purge_down_to(t, limit - limit / 4);
+        keep_note_back(&p->keep, p->purged_granules - before);
+    }
+}
+
+static void decay_dirty(enum hy_tier t, uint64_t budget)
+{
+    struct pages *p = &hy_pages[t];
+    for (unsigned b = RUN_BINS; b-- > 0 && budget;) {
+        uint32_t i = p->dirty.head[b];
+        while (i != NO_GRANULE && budget) {
+            uint32_t next = hy_hg.g[i].next, len = hy_hg.g[i].len;
+            if (hy_hg.g[i].age != p->tick) {
+                if (!purge_run(t, i))
+                    break;
+                budget -= HY_MIN(budget, len);
+            }
+            i = next;
+        }
+    }
+}
+
+void pages_decay(enum hy_tier t, size_t max_bytes)
+{
+    struct pages *p = &hy_pages[t];
+    hy_lock_take(&p->lock);
+    decay_dirty(t, max_bytes >> HEAP_GRANULE_SHIFT);
+    p->tick++;
+    keep_tick(&p->keep);
+    hy_lock_release(&p->lock);
+}
+
+void heap_keep_little(bool keep_little)
+{
+    bool before = __atomic_exchange_n(&little, keep_little, __ATOMIC_RELAXED);
+    for (int t = 0; keep_little && !before && t < HY_TIERS; t++) {
+        hy_lock_take(&hy_pages[t].lock);
+        struct pages *p = &hy_pages[t];
+        free_purge_down_to((enum hy_tier)t, keep_limit(&p->keep, live_pages(p), KEEP_LITTLE));
+        hy_lock_release(&hy_pages[t].lock);
+    }
+}
+
+void pages_purge_all(enum hy_tier t)
+{
+    hy_lock_take(&hy_pages[t].lock);
+    free_purge_down_to(t, 0);
+    hy_lock_release(&hy_pages[t].lock);
+}
