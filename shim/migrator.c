@@ -70,11 +70,6 @@ static void turn_off(const char *why)
     log_info("pages are not moved: %s", why);
 }
 
-static int where(void *how, void *const *page, unsigned n, int8_t *ret_tier)
-{
-    return migrator_where(how, page, n, ret_tier);
-}
-
 static bool begin(void)
 {
     const struct hy_settings *s = &hy_config.set;
@@ -99,7 +94,7 @@ static bool begin(void)
         .how = ways_here(), .pace = &m.pace, .judge = &m.judge, .beside = &m.beside};
     beside_begin(&m.beside, &m.carrier.how);
     if (floor_on())
-        sampler_ask_places(where, &m.carrier.how);
+        sampler_ask_places(migrator_where, &m.carrier.how);
     m.eager = s->migrate == HY_MIGRATE_EAGER;
     m.block_ns = emulator_open() ? 0 : BLOCK_NS;
     pace_init(&m.pace, &limits);
@@ -475,12 +470,9 @@ void migrate_get(struct migrate_view *ret)
         (void)snprintf(ret->why, sizeof(ret->why),
                        "the program confined itself (seccomp, landlock)");
     }
-    if (!ret->way)
-        ret->way = "";
-    if (!ret->writes)
-        ret->writes = "";
-    if (!ret->reads)
-        ret->reads = "";
+    ret->way = ret->way ?: "";
+    ret->writes = ret->writes ?: "";
+    ret->reads = ret->reads ?: "";
 }
 
 void migrate_prefork(void)

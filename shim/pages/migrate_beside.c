@@ -24,11 +24,6 @@ void beside_forked(struct beside *b)
     __atomic_store_n(&b->forked, true, __ATOMIC_RELEASE);
 }
 
-static int where(void *how, void *const *page, unsigned n, int8_t *ret_tier)
-{
-    return migrator_where(how, page, n, ret_tier);
-}
-
 static uint64_t number_of(const void *page)
 {
     return (uintptr_t)page / HY_PAGE;
@@ -47,7 +42,7 @@ static void ask(struct beside *b, const struct migrator *how, const struct pace 
     struct migrator m = *how;
     uint64_t asked, start = os_thread_cpu_ns();
     uint64_t budget = others_budget(pace->interval, pace->limits.core_permille, b->page_ns);
-    unsigned n = sampler_places(budget, where, &m, found, BESIDE_FOUND, &asked);
+    unsigned n = sampler_places(budget, migrator_where, &m, found, BESIDE_FOUND, &asked);
     for (unsigned i = 0; i < n; i++) {
         uint64_t pages = found[i].bytes / HY_PAGE;
         b->view.found_pages += pages;

@@ -121,8 +121,9 @@ static int where_emulated(void *const *page, unsigned n, int8_t *ret)
     return 0;
 }
 
-int migrator_where(const struct migrator *m, void *const *page, unsigned n, int8_t *ret)
+int migrator_where(void *how, void *const *page, unsigned n, int8_t *ret)
 {
+    const struct migrator *m = how;
     int where[MIGRATE_PAGES];
     if (n > MIGRATE_PAGES)
         return -EINVAL;

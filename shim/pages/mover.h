@@ -41,7 +41,7 @@ int migrate(const struct migrator *m, void *base, size_t bytes, enum hy_tier to,
             struct migrate_result *ret);
 
 /* On which tier each of these pages is, at most MIGRATE_PAGES; -1: not in memory, or on neither.
- * 0 or -errno: -EOPNOTSUPP where nobody but us moves pages. */
-int migrator_where(const struct migrator *m, void *const *page, unsigned n, int8_t *ret);
+ * `how`: a struct migrator. 0 or -errno: -EOPNOTSUPP where nobody but us moves pages. */
+int migrator_where(void *how, void *const *page, unsigned n, int8_t *ret);
 
 #endif

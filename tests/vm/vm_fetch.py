@@ -182,7 +182,7 @@ def _fetch_pair(folder, pair, say):
     apt.run("apt-get", "download", kernel, *names, cwd=work + "/debs")
     for deb in sorted(glob.glob(work + "/debs/*.deb")):
         subprocess.run(["dpkg", "-x", deb, work + "/root"], check=True)
-    images = glob.glob(work + "/root/boot/vmlinuz-*")
+    images = glob.glob(os.path.join(work, "root", "boot", "vmlinuz-*"))
     extract_kernel(images[0], work + "/vmlinux")
     qemu = find_tool(work + "/root", "qemu-system-x86_64")
     version = subprocess.run([qemu, "--version"], text=True, stdout=subprocess.PIPE,
