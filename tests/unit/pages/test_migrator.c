@@ -81,7 +81,7 @@ int os_page_nodes(void *const *pages, unsigned n, int *ret_where)
     return 0;
 }
 
-static const struct migrator numa = {MIGRATE_NUMA, {[HY_DRAM] = 1, [HY_PM] = 2 | 4}};
+static struct migrator numa = {MIGRATE_NUMA, {[HY_DRAM] = 1, [HY_PM] = 2 | 4}};
 
 static void reset(void)
 {
@@ -227,7 +227,7 @@ EXPORT int pmemu_set_tier(const void *base, size_t bytes, int to)
 
 static void where_pages_are_is_told(void **state)
 {
-    const struct migrator emulated = {MIGRATE_EMULATED, {0}};
+    struct migrator emulated = {MIGRATE_EMULATED, {0}};
     void *page[4] = {BASE, BASE + HY_PAGE, BASE + 2 * HY_PAGE, BASE + 3 * HY_PAGE};
     int8_t tier_of[4] = {7, 7, 7, 7};
     (void)state;
@@ -250,7 +250,7 @@ static void where_pages_are_is_told(void **state)
 
 static void the_emulated_machine_moves(void **state)
 {
-    const struct migrator emulated = {MIGRATE_EMULATED, {0}};
+    struct migrator emulated = {MIGRATE_EMULATED, {0}};
     struct migrate_result r;
     (void)state;
     /* Before it is found: in the books. */
