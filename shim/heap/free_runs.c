@@ -5,26 +5,26 @@ struct pages hy_pages[HY_TIERS];
 /* Others have a use for what is free. */
 static bool little;
 
-void mark_run(uint32_t i, uint32_t len, enum run_state st)
-{
-    struct granule *g = hy_hg.g;
-    g[i].state = g[i + len - 1].state = (uint8_t)st;
-    g[i].len = g[i + len - 1].len = len;
-}
+/* What is known of a free run: as in struct granule. */
+struct free_run {
+    uint8_t state;
+    uint16_t age;
+    uint32_t len, near, holes;
+};
 
 static struct run_set *set_of(struct pages *p, uint8_t state)
 {
     return state == RUN_DIRTY ? &p->dirty : &p->clean;
 }
 
-static void enter(struct pages *p, uint32_t i, const struct granule *run)
+static inline void enter(struct pages *p, uint32_t i, struct free_run run)
 {
     struct granule *g = &hy_hg.g[i];
-    mark_run(i, run->len, (enum run_state)run->state);
-    g->age = run->age;
+    mark_run(i, run.len, (enum run_state)run.state);
+    g->age = run.age;
     g->beyond = 0;
-    g->near = run->near;
-    g->holes = run->holes;
+    g->near = run.near;
+    g->holes = run.holes;
     runs_insert(set_of(p, g->state), i);
     p->near += g->near;
     p->holes += g->holes;
@@ -39,7 +39,7 @@ static void leave(struct pages *p, uint32_t i)
 }
 
 /* Put [i, i+run.len) on a free set, joined with neighbours of the same kind; its first granule. */
-static uint32_t put(enum hy_tier t, uint32_t i, struct granule run)
+static uint32_t put(enum hy_tier t, uint32_t i, struct free_run run)
 {
     struct pages *p = &hy_pages[t];
     const struct granule *g = hy_hg.g;
@@ -58,13 +58,13 @@ static uint32_t put(enum hy_tier t, uint32_t i, struct granule run)
         run.holes += o->holes;
     }
     run.age = p->tick;
-    enter(p, i, &run);
+    enter(p, i, run);
     return i;
 }
 
 void free_add_clean(enum hy_tier t, uint32_t i, uint32_t len)
 {
-    (void)put(t, i, (struct granule){.state = RUN_CLEAN, .len = len});
+    (void)put(t, i, (struct free_run){.state = RUN_CLEAN, .len = len});
 }
 
 void free_discharge(enum hy_tier t, uint64_t bytes)
@@ -79,28 +79,40 @@ static void charge_in_any_case(enum hy_tier t, uint64_t bytes)
         (void)hy_hg.host.charge(t, bytes, true);
 }
 
-void free_cut(enum hy_tier t, uint32_t i, uint32_t skip, uint32_t len)
+/* What is left on either side of the part that was taken. */
+static void enter_rest(struct pages *p, uint32_t i, struct free_run run, uint32_t skip,
+                       uint32_t len)
 {
-    struct pages *p = &hy_pages[t];
-    struct granule run = hy_hg.g[i];
-    uint32_t behind = run.len - skip - len;
-    /* Where the holes are is not known: as many as can be are in the part that is taken, as what
-     * is charged must not be less than what is there. */
-    uint32_t holes = run.holes - HY_MIN(run.holes, len), taken = run.holes - holes;
+    uint32_t behind = run.len - skip - len, holes = run.holes;
+    struct free_run rest = run;
 
-    leave(p, i);
-    struct granule rest = run;
     rest.len = behind;
     rest.near = HY_MIN(run.near, behind);
     rest.holes = HY_MIN(holes, behind);
     if (behind)
-        enter(p, i + skip + len, &rest);
+        enter(p, i + skip + len, rest);
     rest.len = skip;
     rest.holes = holes - rest.holes;
     rest.near = HY_MIN(run.near, skip);
     if (skip)
-        enter(p, i, &rest);
-    charge_in_any_case(t, (uint64_t)taken << HEAP_GRANULE_SHIFT);
+        enter(p, i, rest);
+}
+
+void free_cut(enum hy_tier t, uint32_t i, uint32_t skip, uint32_t len)
+{
+    struct pages *p = &hy_pages[t];
+    const struct granule *g = &hy_hg.g[i];
+    struct free_run run = {g->state, g->age, g->len, g->near, g->holes};
+    /* Where the holes are is not known: as many as can be are in the part that is taken, as what
+     * is charged must not be less than what is there. */
+    uint32_t taken = HY_MIN(run.holes, len);
+
+    leave(p, i);
+    run.holes -= taken;
+    if (len < run.len)
+        enter_rest(p, i, run, skip, len);
+    if (taken)
+        charge_in_any_case(t, (uint64_t)taken << HEAP_GRANULE_SHIFT);
 }
 
 /* Memory goes back to the system, and its addresses where they are short. 0 or -errno. */
@@ -137,7 +149,7 @@ void free_purge_down_to(enum hy_tier t, uint64_t granules)
 
 /* What of [i, i+run.len) does not lie on PM goes back and is no longer charged: holes from now on.
  * The run stays one, as whoever needs its addresses again finds them whole. */
-static void sift(enum hy_tier t, uint32_t i, struct granule *run)
+static void sift(enum hy_tier t, uint32_t i, struct free_run *run)
 {
     for (uint32_t at = 0; at < run->len;) {
         size_t bytes = (size_t)(run->len - at) << HEAP_GRANULE_SHIFT;
@@ -163,21 +175,19 @@ static bool by_place(enum hy_tier t)
            __atomic_load_n(&little, __ATOMIC_RELAXED);
 }
 
-static uint64_t dirty_limit(enum hy_tier t)
+static inline uint64_t dirty_limit(enum hy_tier t)
 {
     const struct pages *p = &hy_pages[t];
-    bool is_little = __atomic_load_n(&little, __ATOMIC_RELAXED);
-    return keep_limit(&p->keep, live_pages(p),
-                      by_place(t) ? KEEP_FAR
-                      : is_little ? KEEP_LITTLE
-                      : p->tight  ? KEEP_TIGHT
-                                  : KEEP_USUAL);
+    enum keep_mood mood = p->tight ? KEEP_TIGHT : KEEP_USUAL;
+    if (HY_UNLIKELY(__atomic_load_n(&little, __ATOMIC_RELAXED)))
+        mood = by_place(t) ? KEEP_FAR : KEEP_LITTLE;
+    return keep_limit(&p->keep, live_pages(p), mood);
 }
 
 void free_add(enum hy_tier t, uint32_t i, uint32_t len, uint64_t charged)
 {
     struct pages *p = &hy_pages[t];
-    struct granule run = {.state = RUN_DIRTY, .len = len, .near = len};
+    struct free_run run = {.state = RUN_DIRTY, .len = len, .near = len};
     uint64_t full = (uint64_t)len << HEAP_GRANULE_SHIFT;
     if (full > charged && !hy_hg.host.charge(t, full - charged, false)) {
         /* No room even for the rounding: it cannot lie about. */

@@ -30,7 +30,13 @@ static inline uint64_t live_pages(const struct pages *p)
     return p->live_bytes / HY_PAGE;
 }
 
-void mark_run(uint32_t i, uint32_t len, enum run_state st);
+static inline void mark_run(uint32_t i, uint32_t len, enum run_state st)
+{
+    struct granule *first = &hy_hg.g[i], *last = first + len - 1;
+
+    first->state = last->state = (uint8_t)st;
+    first->len = last->len = len;
+}
 /* Memory without pages becomes free, joined with its neighbours. */
 void free_add_clean(enum hy_tier t, uint32_t i, uint32_t len);
 /* A run becomes free for which so much was charged: it is kept, or goes back, as the rules say. */
