@@ -6,7 +6,8 @@
 
 The programs are those of tests/preload/programs.py. In each round each runs once in every setting, one after
 the other; the time is the least of all rounds (user and system, of all its processes), the memory the median
-of the peaks of its largest process. Python's own memory hides a process below 16 MiB: shown as '-'.
+of the peaks of its largest process. The setting mimalloc is that allocator, for comparison. Python's own memory
+hides a process below 16 MiB: shown as '-'.
 --check: status 1 if a setting takes more than 1.05 of the time or 1.10 of the memory.
 """
 import argparse
@@ -28,7 +29,8 @@ CPU_LIMIT, RSS_LIMIT = 1.05, 1.10
 FLOOR_KIB = 16 << 10
 STEERED = {'E': {'HYBRID_PM': 'emulated'}, 'E0': {'HYBRID_PM': 'emulated', 'HYBRID_START': '0'}}
 SETTINGS = {'plain': harness.Setting('plain', preload=False), 'default': harness.Setting('default'),
-            **{name: harness.Setting(name, env) for name, env in STEERED.items()}}
+            **{name: harness.Setting(name, env) for name, env in STEERED.items()},
+            'mimalloc': harness.Setting('mimalloc', {'LD_PRELOAD': 'libmimalloc.so.2'}, preload=False)}
 
 
 def run_here(name, setting, lib, cache):
