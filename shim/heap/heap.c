@@ -191,7 +191,7 @@ struct attempt {
     enum pages_from from;
     size_t len;
     bool split;                          /* what is beyond */
-    uint64_t (*room)(enum hy_tier tier); /* this lies on PM */
+    uint64_t (*room)(enum hy_tier tier); /* this lies on PM; NULL: what it shall begin on */
 };
 
 /* Pages of a large block of DRAM that must lie on PM. As first touch would split it, only by
@@ -199,8 +199,8 @@ struct attempt {
 static uint32_t pages_beyond(const struct attempt *at, const struct heap_want *w, uint64_t size)
 {
     uint64_t room = 0;
-    if (w->tier == HY_DRAM && !w->own_run && hy_hg.host.split)
-        room = at->room(HY_DRAM);
+    if (hy_hg.host.split && !w->own_run)
+        room = !at->room ? w->begins : w->tier == HY_DRAM ? at->room(HY_DRAM) : 0;
     if (room < HEAP_CHUNK || room >= size || (size - room) / HY_PAGE >= UINT32_MAX)
         return 0;
     return (uint32_t)((size - room + HY_PAGE - 1) / HY_PAGE);
@@ -248,13 +248,14 @@ static void *alloc_run(size_t n, size_t align, const struct heap_want *w, bool *
     size_t len = room + (w->spare >> HEAP_GRANULE_SHIFT);
     size_t a = align <= HEAP_GRANULE ? 1 : align >> HEAP_GRANULE_SHIFT;
     enum pages_from from = w->own_run && n <= SIZECLASS_MAX ? PAGES_FRESH : PAGES_USED;
-    if (HY_LIKELY(len + a <= hy_hg.count[w->tier])) {
+    if (HY_LIKELY(len + a <= hy_hg.count[w->tier] && w->begins == 0)) {
         uint32_t i = pages_alloc(w->tier, (uint32_t)len, (uint32_t)a, size, from, ret_zeroed);
         if (HY_LIKELY(i != NO_GRANULE))
             return begin_block(i, n, colour, (uint32_t)len, w);
     }
     enum hy_tier other = w->tier == HY_DRAM ? HY_PM : HY_DRAM;
     const struct attempt attempt[] = {
+        {HY_DRAM, from, room, true, NULL},
         {w->tier, from, len, false, NULL},
         {HY_DRAM, from, room, true, hy_hg.host.room},
         {HY_DRAM, from, room, true, hy_hg.host.room_now},

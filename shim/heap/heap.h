@@ -75,6 +75,7 @@ struct heap_want {
     uint16_t site;     /* call site, 0 none; only kept for blocks with a run */
     uint32_t weight;   /* allocations that this one stands for */
     size_t spare;      /* room to grow in place, not charged */
+    size_t begins;     /* for PM: bytes of DRAM that a large block begins on */
 };
 
 /* NULL: neither tier would give. errno is untouched. Never called under the

@@ -36,6 +36,7 @@ struct kept {
         uint32_t held; /* of the parts of the run that are still to come */
         uint64_t quota;
         uint64_t slack; /* what blocks may be smaller than the pages that they are charged */
+        bool lapsed;    /* nothing more is kept for it; what it holds comes free again */
     } entry[KEPT_MAX];
     uint64_t lapse_at; /* of `volume`: something is to be looked at again */
 };
@@ -43,6 +44,7 @@ struct kept {
 static struct {
     bool on, tight;
     unsigned n_profile, n; /* sites of the profile, and with the rest of the memory */
+    struct plan_times times;
     struct work work;
     struct machine_figures figures;
     struct plan_site site[PLAN_MAX]; /* as in the profile */
@@ -106,8 +108,8 @@ static uint64_t patience(unsigned i)
 /* The parts of the run that are still to come, with this one. */
 static uint32_t times_from(uint64_t now)
 {
-    double part = (double)now * PLAN_TIMES / HY_MAX((double)pl.total * pl.planned_scale, 1.0);
-    return PLAN_ALWAYS << (unsigned)HY_MIN(part, PLAN_TIMES - 1.0);
+    double all = HY_MAX((double)pl.total * pl.planned_scale, 1.0);
+    return PLAN_ALWAYS << site_times_part(&pl.times, (double)now / all);
 }
 
 /* All that the recorded run asked for has been asked for: it is not expected again. Where a run is
@@ -134,32 +136,12 @@ static void update_states(uint64_t now)
     }
 }
 
-/* The next best sites, up to what the set leaves of the share: they do not fit as a whole, but the
- * kernel splits their blocks where DRAM ends (floor.h). */
-static void fill_up(bool dram[PLAN_MAX])
-{
-    uint64_t left = pl.share;
-    for (unsigned i = 0; i < pl.n; i++)
-        left -= HY_MIN(left, pl.quota[i]);
-    for (unsigned rank = 0; floor_on() && rank < pl.n && left > 0; rank++)
-        for (unsigned i = 0; i < pl.n_profile; i++) {
-            if (pl.plan.place[i].rank != rank || pl.quota[i] > 0 || pl.plan.place[i].saves_ns <= 0)
-                continue;
-            dram[i] = true;
-            left -= HY_MIN(left, pl.scaled[i].bytes);
-        }
-}
-
 static void set_tiers(void)
 {
-    bool fills[PLAN_MAX] = {false};
-    fill_up(fills);
     for (unsigned i = 0; i < pl.n_profile; i++) {
         /* Room enough for all: what is idle need not go to PM. */
         bool steered = pl.site[i].fixed || pl.quota[i] > 0 || pl.tight;
-        enum hy_tier t = pl.site[i].fixed          ? pl.site[i].tier
-                         : pl.quota[i] || fills[i] ? HY_DRAM
-                                                   : HY_PM;
+        enum hy_tier t = pl.site[i].fixed ? pl.site[i].tier : pl.quota[i] ? HY_DRAM : HY_PM;
         sites_set_tier(i, steered, t);
     }
 }
@@ -170,15 +152,17 @@ static void publish_kept(uint64_t now)
     k->n = 0;
     k->lapse_at = UINT64_MAX;
     for (unsigned i = 0; i < pl.n_profile && k->n < KEPT_MAX; i++) {
-        if (pl.quota[i] == 0 || pl.quota[i] < pl.share / KEPT_MAX || pl.state[i].lapsed)
+        if (pl.quota[i] == 0 || pl.quota[i] < pl.share / KEPT_MAX)
             continue;
         if (hy_config.profile.sites[i].max_size < hy_config.set.site_min)
             continue; /* few of its blocks are seen: it would be kept from itself */
         k->entry[k->n].site = (uint16_t)i;
         k->entry[k->n].held = pl.state[i].held;
         k->entry[k->n].slack = pl.quota[i] / HY_MAX(pl.state[i].block, 1u) * HY_PAGE;
+        k->entry[k->n].lapsed = pl.state[i].lapsed;
         k->entry[k->n++].quota = pl.quota[i];
-        k->lapse_at = HY_MIN(k->lapse_at, HY_MAX(load(&pl.stamp[i]) + patience(i), now) + 1);
+        if (!pl.state[i].lapsed)
+            k->lapse_at = HY_MIN(k->lapse_at, HY_MAX(load(&pl.stamp[i]) + patience(i), now) + 1);
     }
     __atomic_store_n(&kept, k, __ATOMIC_RELEASE);
 }
@@ -187,7 +171,7 @@ static void publish_kept(uint64_t now)
 static uint64_t outstanding(const struct kept *k, unsigned e)
 {
     uint64_t live = sites_steered_live(k->entry[e].site), quota = k->entry[e].quota;
-    return quota > live + k->entry[e].slack ? quota - live : 0;
+    return !k->entry[e].lapsed && quota > live + k->entry[e].slack ? quota - live : 0;
 }
 
 /* The most that is kept in any of these parts of the run. */
@@ -212,39 +196,45 @@ static void keep(void)
 }
 
 /* Of it, what is kept from a block of site `i` that comes now (not what the better ones will only
- * ask for when that is gone), and what all of that saves. */
+ * ask for when that is gone, nor what others give back before), and what all of that saves. */
 static uint64_t sum_kept_from(unsigned i, const struct kept *k, uint64_t now, double *ret_saves)
 {
-    uint64_t sum[PLAN_TIMES] = {0}, most = 0;
+    uint64_t sum[PLAN_TIMES] = {0}, back[PLAN_TIMES] = {0}, most = 0;
     double saved[PLAN_TIMES] = {0};
     uint32_t times = pl.state[i].held;
     for (unsigned e = 0; k && e < k->n; e++) {
         unsigned other = k->entry[e].site;
-        uint64_t n = outstanding(k, e);
-        if (other == i ||
-            (sites_steered_live(other) == 0 && !site_turns_meet(&pl.turn[other], &pl.turn[i], now)))
+        uint64_t n = outstanding(k, e), live = sites_steered_live(other);
+        if (other == i || (live == 0 && !site_turns_meet(&pl.turn[other], &pl.turn[i], now)))
             continue;
         for (uint32_t left = n ? k->entry[e].held & times : 0; left != 0; left &= left - 1) {
-            unsigned t = (unsigned)__builtin_ctz(left);
-            sum[t] += n;
-            saved[t] += saves(other) * (double)n;
-            if (sum[t] > most) {
-                most = sum[t];
-                *ret_saves = saved[t];
-            }
+            sum[__builtin_ctz(left)] += n;
+            saved[__builtin_ctz(left)] += saves(other) * (double)n;
         }
+        for (uint32_t left = live ? times & ~k->entry[e].held : 0; left != 0; left &= left - 1)
+            back[__builtin_ctz(left)] += HY_MIN(live, k->entry[e].quota);
     }
+    for (unsigned t = 0; t < PLAN_TIMES; t++)
+        if (sum[t] > back[t] && sum[t] - back[t] > most) {
+            most = sum[t] - back[t];
+            *ret_saves = saved[t] / (double)sum[t] * (double)most;
+        }
     return most;
 }
 
-/* A site that the plan has no DRAM for takes its turn on what is free and not asked for before. */
-static bool takes_turn(unsigned i, const struct kept *k, size_t n, uint64_t now)
+/* What a block of a site begins on: what the plan has for it, or of what is free as much as is not
+ * asked for before it is gone, or saves more than that. */
+static uint64_t begins_on(unsigned i, const struct kept *k, size_t n, uint64_t now)
 {
     double lost = 0;
-    if (!floor_on() || pl.plan.place[i].why == PLAN_IDLE)
-        return false;
+    uint64_t live = sites_steered_live(i), before = live - HY_MIN(live, n);
+    uint64_t own = load(&pl.quota[i]) - HY_MIN(load(&pl.quota[i]), before);
+    if (own >= n || pl.plan.place[i].why == PLAN_IDLE)
+        return HY_MIN(own, n);
     uint64_t from = sum_kept_from(i, k, now, &lost);
-    return site_turn_pays(n, floor_dram_left(), from, saves(i), from ? lost / (double)from : 0);
+    uint64_t turn =
+        site_turn_part(n, floor_dram_left(), from, saves(i), from ? lost / (double)from : 0);
+    return HY_MAX(own, turn);
 }
 
 static void fill(void)
@@ -277,11 +267,13 @@ static void make_plan(void)
     pl.tight = all > pl.share;
     site_plan_make(&pl.figures, &pl.work, pl.scaled, pl.n, pl.share, &pl.scratch, &pl.plan);
     for (unsigned i = 0; i < pl.n; i++) {
-        const struct plan_site *s = &pl.scaled[i];
-        pl.state[i].need = site_plan_blocks(s, &pl.state[i].block);
+        struct plan_site s = pl.scaled[i];
+        s.parts = false;
+        pl.state[i].need = site_plan_blocks(&s, &pl.state[i].block);
         pl.state[i].need *= pl.state[i].block;
-        pl.state[i].fixed = s->fixed;
-        pl.state[i].tier = s->tier;
+        pl.state[i].parts = pl.scaled[i].parts;
+        pl.state[i].fixed = s.fixed;
+        pl.state[i].tier = s.tier;
     }
     pl.plans++;
 }
@@ -326,6 +318,9 @@ bool planned_begin(void)
     pl.figures = *figures_here();
     pl.n_profile = p->n_sites;
     pl.n = site_plan_sites(p, pl.site);
+    site_times_make(p, &pl.times);
+    if (floor_on())
+        site_plan_split(p, pl.site);
     for (unsigned i = 0; i < pl.n; i++) {
         pl.footprint += pl.site[i].bytes;
         pl.total += i < p->n_sites ? p->sites[i].bytes : 0;
@@ -372,12 +367,13 @@ static void note_size(unsigned i, size_t n)
         make_plan();
 }
 
-void planned_alloc(site_id id, size_t n, uint32_t weight, enum hy_tier *tier)
+uint64_t planned_alloc(site_id id, size_t n, uint32_t weight, enum hy_tier *tier)
 {
     int i = sites_steered(id);
+    uint64_t begins = 0;
     if (HY_LIKELY(!is_on())) {
         (void)sites_tier(id, tier);
-        return;
+        return 0;
     }
     uint64_t now = __atomic_add_fetch(&volume, (uint64_t)n * weight, __ATOMIC_RELAXED);
     const struct kept *k = __atomic_load_n(&kept, __ATOMIC_ACQUIRE);
@@ -397,11 +393,13 @@ void planned_alloc(site_id id, size_t n, uint32_t weight, enum hy_tier *tier)
     } else if (i >= 0) {
         keep();
     }
-    if (sites_tier(id, tier) && i >= 0 && *tier == HY_PM && !pl.site[i].fixed && try_lock()) {
-        if (takes_turn((unsigned)i, k, n, now))
-            *tier = HY_DRAM;
-        unlock();
-    }
+    if (!sites_tier(id, tier) || i < 0 || !floor_on() || pl.site[i].fixed ||
+        (*tier == HY_DRAM && sites_steered_live((unsigned)i) <= load(&pl.quota[i])) || !try_lock())
+        return 0;
+    begins = begins_on((unsigned)i, k, n, now);
+    *tier = begins < n ? HY_PM : HY_DRAM;
+    unlock();
+    return begins < n ? begins : 0;
 }
 
 void planned_free(site_id id)

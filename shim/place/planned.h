@@ -24,8 +24,9 @@ struct planned_view {
  * must be told apart. */
 bool planned_begin(void);
 /* After sites_note_alloc for a block of n bytes: *tier, which has the default, becomes where it
- * shall go. No lock is waited for, no system call. */
-void planned_alloc(site_id id, size_t n, uint32_t weight, enum hy_tier *tier);
+ * shall go. Of a block for PM, returns the bytes of DRAM that it shall begin on. No lock is waited
+ * for, no system call. */
+uint64_t planned_alloc(site_id id, size_t n, uint32_t weight, enum hy_tier *tier);
 /* After sites_note_free. */
 void planned_free(site_id id);
 /* By the control thread: what was counted last; a plan that does worse than it promised ends. */

@@ -19,6 +19,7 @@
 #include "place/admission.h"
 #include "place/maps.h"
 #include "place/planned.h"
+#include "place/floor.h"
 #include "place/policy.h"
 #include "place/sites.h"
 #include "place/steer.h"
@@ -322,6 +323,7 @@ static void open_tiers(void)
     policy_init(&hy_config.set, m);
     supply_open(HY_PM, range.base + range.bytes[HY_DRAM], range.bytes[HY_PM], &pm);
     supply_settle_dram(m->pin_dram ? m->dram_mask : 0);
+    floor_tick(); /* the first block may be the largest */
 }
 
 static const char *find_problem(void)

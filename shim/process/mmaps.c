@@ -70,7 +70,7 @@ static site_id look_up_site(size_t len, size_t bytes, struct want *w)
     id = sites_nth(sites_capture(), len);
     if (id)
         sites_note_mapping(id, bytes);
-    planned_alloc(id, bytes, 1, &w->tier);
+    (void)planned_alloc(id, bytes, 1, &w->tier);
     w->has_tier = sites_tier(id, &w->tier);
     return id;
 }

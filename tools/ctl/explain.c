@@ -44,7 +44,7 @@ const char *explain_why(const struct explained *e, unsigned site)
     case PLAN_CHOSEN:
         return "best use of the DRAM";
     case PLAN_PART:
-        return "as many of its blocks as fit";
+        return "as much of it as fits";
     case PLAN_NAMED:
         return "the profile names its memory";
     case PLAN_IDLE:
@@ -53,7 +53,7 @@ const char *explain_why(const struct explained *e, unsigned site)
     case PLAN_NO_ROOM:
         return "others save more for the bytes";
     case PLAN_TOO_LARGE:
-        return "one block of it is more than the DRAM; blocks are not split";
+        return "one block of it is more than the DRAM, and used too little to be split";
     }
     return "";
 }
@@ -251,6 +251,7 @@ static void explain(struct explained *e)
 {
     e->counted = site_plan_work(&e->profile, &e->machine.figures, &e->work) == 0;
     e->n_sites = site_plan_sites(&e->profile, e->site);
+    site_plan_split(&e->profile, e->site);
     struct plan_scratch *scratch = malloc(sizeof(*scratch));
     if (!scratch)
         exit(CTL_FAILED);

@@ -135,11 +135,12 @@ static const struct reason {
     const char *word, *meaning;
 } reasons[] = {
     [PLAN_CHOSEN] = {"chosen", "the best use of the DRAM"},
-    [PLAN_PART] = {"part", "as many of its blocks as fit"},
+    [PLAN_PART] = {"part", "as much of it as fits"},
     [PLAN_NAMED] = {"named", "the profile names its memory"},
     [PLAN_IDLE] = {"idle", "DRAM would save nothing or next to it"},
     [PLAN_NO_ROOM] = {"no room", "others save more for the bytes"},
-    [PLAN_TOO_LARGE] = {"large", "one block is more than all the DRAM, and blocks are not split"},
+    [PLAN_TOO_LARGE] = {"large",
+                        "one block is more than all the DRAM, and used too little to be split"},
 };
 
 static void text_reasons(const struct explained *e, unsigned shown)

@@ -6,7 +6,8 @@
  * counts for a program that waits for it, and the bandwidth of PM, where writes are dear, for
  * one that fills it. Sites are ranked by what a byte of DRAM saves; the sites that get DRAM
  * are the best set that fits, found by branch and bound, which is exact for as many sites as
- * matter. Blocks are placed as a whole, a site of many blocks also in part.
+ * matter. Blocks are placed as a whole, a site of many blocks also in part; where the system
+ * splits large blocks, so are these, taken as read and written alike in all their pages.
  *
  * Sites that do not hold memory at the same time can have the same DRAM. The run is cut into
  * PLAN_TIMES parts by what it has allocated; where no part is common to all sites, the set is the
@@ -20,12 +21,15 @@
 #include "place/rules/site_times.h"
 
 #define PLAN_MAX (PROFILE_MAX_SITES + 1) /* and the rest of the memory */
+/* What a large block is split into, in a plan. Smaller parts would be no better plan. */
+#define PLAN_SPLIT ((uint64_t)64 * HY_KIB)
 
 struct plan_site {
     uint64_t bytes;       /* most of it in use at a time */
     uint64_t block;       /* its largest block; 0: not known, taken as all */
     double reads, writes; /* lines, over the whole run */
     uint32_t held;        /* a bit for each part of the run in which it holds memory; 0: all */
+    bool parts;           /* its blocks can be split: only their first pages may be on DRAM */
     bool fixed;           /* somebody has named its tier */
     enum hy_tier tier;
     uint64_t key; /* breaks ties: the order of sites must not matter */
@@ -71,7 +75,12 @@ struct plan_scratch {
 
 /* Bytes that a block is charged with. */
 uint64_t site_plan_charge(uint64_t block);
-/* How many blocks a site has, 1 to 65535, and what each is charged. */
+/* Large blocks of a profile's sites can be split, as site_plan_sites has made them. Not those whose
+ * tier is named, nor those that are used less than once through before they are freed: what is
+ * split is touched anew, and that costs more than it saves. */
+void site_plan_split(const struct profile *p, struct plan_site *site);
+/* How many blocks a site has, 1 to 65535, and what each is charged; of one in parts, how many of
+ * these. */
 unsigned site_plan_blocks(const struct plan_site *s, uint64_t *ret_block);
 /* The work that a profile tells of: lines of its sites, the rest from its slowdown and class
  * where it does not say more. -ENODATA: no site has counts, so there is nothing to plan by. */

@@ -32,6 +32,8 @@ static uint64_t part_that_fits(const struct quota_site *s, uint64_t want, uint64
 {
     if (want <= free)
         return want;
+    if (s->parts)
+        return free & ~(uint64_t)(HY_PAGE - 1);
     return s->block > 0 ? free / s->block * s->block : 0;
 }
 

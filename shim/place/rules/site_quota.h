@@ -2,7 +2,7 @@
  * A plan of sites (site_plan.h) meets the run: sites come in any order, are larger or smaller
  * than they were, or do not come at all. What holds is the ranking: each site may have the DRAM
  * that the better ones leave of the share, and what a better one has not asked for yet is kept
- * for it. Blocks are not split. Pure. */
+ * for it. A site whose blocks can be split may have any part of them. Pure. */
 #ifndef HYBRID_PLACE_RULES_SITE_QUOTA_H
 #define HYBRID_PLACE_RULES_SITE_QUOTA_H
 
@@ -14,7 +14,8 @@ struct quota_site {
     uint64_t block; /* its largest, as charged */
     uint32_t held;  /* as in struct plan_site */
     bool lapsed;    /* nothing is kept for it beyond what it has */
-    bool fixed;     /* as in struct plan_site */
+    bool parts;     /* as in struct plan_site */
+    bool fixed;
     enum hy_tier tier;
 };
 

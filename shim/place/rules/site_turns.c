@@ -40,3 +40,12 @@ bool site_turn_pays(uint64_t n, uint64_t left, uint64_t kept, double saves, doub
     uint64_t taken_away = takes > free ? takes - free : 0;
     return takes > 0 && saves * (double)takes > kept_saves * (double)taken_away;
 }
+
+uint64_t site_turn_part(uint64_t n, uint64_t left, uint64_t kept, double saves, double kept_saves)
+{
+    if (saves <= 0)
+        return 0;
+    if (site_turn_pays(n, left, kept, saves, kept_saves))
+        return n;
+    return HY_MIN(n, left > kept ? left - kept : 0);
+}

@@ -188,6 +188,29 @@ static void a_large_block_lies_across_the_end_of_dram(void **state)
     heap_free(p);
 }
 
+static void a_block_for_pm_may_begin_on_dram(void **state)
+{
+    const size_t n = 10 * HY_MIB, first = 3 * HY_MIB;
+    uint64_t before[HY_TIERS] = {charged[HY_DRAM], charged[HY_PM]};
+    struct heap_want w = pm;
+    (void)state;
+    may_split = true;
+    w.begins = first;
+    char *p = heap_alloc(n, &w);
+    assert_int_equal(heap_tier_of(p), HY_DRAM);
+    assert_in_range(charged[HY_DRAM] - before[HY_DRAM], first - HY_PAGE, first);
+    assert_int_equal(charged[HY_PM] - before[HY_PM], split_bytes);
+    assert_in_range(split_bytes, n - first, n - first + 2 * HY_PAGE);
+    memset(p, 1, n);
+    heap_free(p);
+    assert_null(split_at);
+    /* Where nothing is split: PM, as was asked for. */
+    may_split = false;
+    p = heap_alloc(n, &w);
+    assert_int_equal(heap_tier_of(p), HY_PM);
+    heap_free(p);
+}
+
 static void nothing_left_is_null_and_recovers(void **state)
 {
     (void)state;
@@ -403,6 +426,7 @@ int main(void)
         HEAP_TEST(a_medium_without_room_is_not_used),
         HEAP_TEST(a_full_tier_gives_way_to_the_other),
         HEAP_TEST(a_large_block_lies_across_the_end_of_dram),
+        HEAP_TEST(a_block_for_pm_may_begin_on_dram),
         HEAP_TEST(nothing_left_is_null_and_recovers),
         HEAP_TEST(small_classes_return_to_the_favoured_tier),
         HEAP_TEST(every_small_size_has_the_bin_of_its_class),

@@ -314,6 +314,14 @@ static void test_reasons(void **state)
         assert_int_equal(plan.place[i].tier == HY_DRAM, i == 5);
     site_plan_make(&f, &k, site, 0, share, &scratch, &plan);
     assert_int_equal(plan.n, 0);
+    /* Where blocks are split, the best one has all there is beside what is named. */
+    site[1].reads *= 10;
+    site[1].parts = true;
+    k = work_of(site, 7, 0.2, 8);
+    site_plan_make(&f, &k, site, 7, share, &scratch, &plan);
+    assert_sound(&plan, 7, share);
+    assert_int_equal(plan.place[1].why, PLAN_PART);
+    assert_true(plan.place[1].dram_bytes > share - HY_MIB - 2 * PLAN_SPLIT);
 }
 
 /* --- from a profile ---------------------------------------------------------------------- */
@@ -359,6 +367,9 @@ static void test_profile_to_sites(void **state)
     p.source.reads = 10000000;
     assert_int_equal(site_plan_sites(&p, site), 4);
     assert_float_equal(site[3].reads, 4e6, 1);
+    site[2].reads = 1000; /* less than once through */
+    site_plan_split(&p, site);
+    assert_true(site[0].parts && site[1].parts && !site[2].parts);
     /* More than pure memory could be: as much as there can be. */
     p.slowdown = 900;
     assert_int_equal(site_plan_work(&p, &f, &k), 0);
@@ -418,6 +429,11 @@ static void test_ranking_holds_when_sites_grow(void **state)
     site_quota_fill(&plan, run, share, quota);
     assert_int_equal(quota[0], 0);
     assert_true(quota[1] > 0 && quota[2] > 0);
+    /* Unless its block can be split. */
+    run[0].parts = true;
+    site_quota_fill(&plan, run, share, quota);
+    assert_int_equal(quota[0], share);
+    assert_int_equal(quota[1] + quota[2], 0);
 }
 
 static void test_what_does_not_come_is_not_kept(void **state)

@@ -60,16 +60,56 @@ static double saved(const struct site_plan *p, unsigned n)
     return sum;
 }
 
+/* Thirty-two parts alike, for sites that begin and end anywhere. */
+static uint32_t held(double from, double until)
+{
+    static struct plan_times even;
+    for (even.n = 0; even.n < PLAN_TIMES; even.n++)
+        even.begin[even.n] = (uint16_t)(even.n * 1000 / PLAN_TIMES);
+    return site_times_held(&even, from, until);
+}
+
 static void test_parts_of_the_run(void **unused)
 {
     (void)unused;
-    assert_int_equal(site_plan_held(0, 0), PLAN_ALWAYS);
-    assert_int_equal(site_plan_held(0, 1), PLAN_ALWAYS);
-    assert_int_equal(site_plan_held(0.5, 0), 0xffff0000);
-    assert_int_equal(site_plan_held(0, 0.49), 0x0000ffff);
-    assert_int_equal(site_plan_held(1, 0), 0x80000000);
+    assert_int_equal(held(0, 0), PLAN_ALWAYS);
+    assert_int_equal(held(0, 1), PLAN_ALWAYS);
+    assert_int_equal(held(0.5, 0), 0xffff0000);
+    assert_int_equal(held(0, 0.49), 0x0000ffff);
+    assert_int_equal(held(1, 0), 0x80000000);
     for (unsigned i = 0; i < 2000; i++) /* whatever a file says: at least one part */
-        assert_int_not_equal(site_plan_held(below(1001) / 1000.0, below(1001) / 1000.0), 0);
+        assert_int_not_equal(held(below(1001) / 1000.0, below(1001) / 1000.0), 0);
+}
+
+/* Two that follow one another do not meet, however little of the run lies between them; and the
+ * largest are told apart where there are more than parts. */
+static void test_cuts_are_where_sites_begin_and_end(void **unused)
+{
+    static struct profile_site sites[100];
+    struct profile p = {.sites = sites, .n_sites = 2};
+    struct plan_times times;
+    (void)unused;
+    sites[0] = (struct profile_site){.live_bytes = MIB, .until = 0.714};
+    sites[1] = (struct profile_site){.live_bytes = MIB, .from = 0.714};
+    site_times_make(&p, &times);
+    assert_int_equal(times.n, 2);
+    assert_int_equal(site_times_held(&times, 0, 0.714) & site_times_held(&times, 0.714, 0), 0);
+    assert_int_equal(site_times_part(&times, 0.713), 0);
+    assert_int_equal(site_times_part(&times, 0.714), 1);
+    sites[1].from = 0.713; /* a moment together */
+    site_times_make(&p, &times);
+    assert_int_not_equal(site_times_held(&times, 0, 0.714) & site_times_held(&times, 0.713, 0), 0);
+    sites[1].from = 0.714;
+    p.n_sites = 100;
+    for (unsigned i = 2; i < 100; i++)
+        sites[i] = (struct profile_site){.live_bytes = 1 + below(HY_PAGE),
+                                         .from = below(1000) / 1000.0,
+                                         .until = below(1000) / 1000.0};
+    site_times_make(&p, &times);
+    assert_int_equal(times.n, PLAN_TIMES);
+    for (unsigned t = 1; t < PLAN_TIMES; t++)
+        assert_true(times.begin[t - 1] < times.begin[t]);
+    assert_int_equal(site_times_held(&times, 0, 0.714) & site_times_held(&times, 0.714, 0), 0);
 }
 
 static void test_those_that_do_not_meet_share(void **unused)
@@ -78,12 +118,12 @@ static void test_those_that_do_not_meet_share(void **unused)
     for (unsigned i = 0; i < 2; i++)
         site[i] = (struct plan_site){
             .bytes = MIB, .block = MIB, .reads = 1e6, .writes = 1e5, .key = i + 1};
-    site[0].held = site_plan_held(0, 0.4);
-    site[1].held = site_plan_held(0.5, 0);
+    site[0].held = held(0, 0.4);
+    site[1].held = held(0.5, 0);
     make(2, MIB, &plan);
     assert_int_equal(plan.place[0].tier, HY_DRAM);
     assert_int_equal(plan.place[1].tier, HY_DRAM);
-    site[1].held = site_plan_held(0.3, 0);
+    site[1].held = held(0.3, 0);
     make(2, MIB, &plan);
     assert_int_not_equal(plan.place[0].tier, plan.place[1].tier);
 }
@@ -98,7 +138,7 @@ static void test_many_short_ones_beat_a_long_one(void **unused)
         site[i] = (struct plan_site){.bytes = MIB,
                                      .block = MIB,
                                      .reads = 5e5,
-                                     .held = site_plan_held((i - 1) / 8.0, i / 8.0 - 0.01),
+                                     .held = held((i - 1) / 8.0, i / 8.0 - 0.01),
                                      .key = i + 1};
     make(9, MIB, &plan);
     assert_int_equal(plan.place[0].tier, HY_PM);
@@ -116,7 +156,7 @@ static unsigned random_sites(void)
                                      .block = pages * HY_PAGE,
                                      .reads = below(2000000),
                                      .writes = below(1000000),
-                                     .held = site_plan_held(from, from + below(300) / 1000.0),
+                                     .held = held(from, from + below(300) / 1000.0),
                                      .key = i + 1};
     }
     return n;
@@ -172,6 +212,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts_of_the_run),
+        cmocka_unit_test(test_cuts_are_where_sites_begin_and_end),
         cmocka_unit_test(test_those_that_do_not_meet_share),
         cmocka_unit_test(test_many_short_ones_beat_a_long_one),
         cmocka_unit_test(test_never_more_than_the_share_at_a_time),

@@ -89,6 +89,11 @@ static void what_is_taken_from_better_ones_must_be_made_up_for(void **state)
     assert_false(site_turn_pays(1000, 100, 100, 1, 2));
     assert_false(site_turn_pays(1000, 0, 0, 1, 0));
     assert_false(site_turn_pays(1000, 100, 0, 0, 0));
+    /* In part it takes what nobody else wants. */
+    assert_int_equal(site_turn_part(100, 150, 50, 1, 99), 100);
+    assert_int_equal(site_turn_part(100, 150, 51, 1, 101), 99);
+    assert_int_equal(site_turn_part(100, 50, 60, 1, 101), 0);
+    assert_int_equal(site_turn_part(100, 150, 0, 0, 0), 0);
 }
 
 int main(void)
