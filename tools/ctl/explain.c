@@ -53,7 +53,7 @@ const char *explain_why(const struct explained *e, unsigned site)
     case PLAN_NO_ROOM:
         return "others save more for the bytes";
     case PLAN_TOO_LARGE:
-        return "one block of it is more than the DRAM, and used too little to be split";
+        return "one block of it is more than the DRAM, and is not split";
     }
     return "";
 }
@@ -251,7 +251,8 @@ static void explain(struct explained *e)
 {
     e->counted = site_plan_work(&e->profile, &e->machine.figures, &e->work) == 0;
     e->n_sites = site_plan_sites(&e->profile, e->site);
-    site_plan_split(&e->profile, e->site);
+    if (e->share == e->dram_here) /* a limit is kept by whole blocks */
+        site_plan_split(&e->profile, e->site);
     struct plan_scratch *scratch = malloc(sizeof(*scratch));
     if (!scratch)
         exit(CTL_FAILED);

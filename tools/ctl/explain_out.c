@@ -139,8 +139,7 @@ static const struct reason {
     [PLAN_NAMED] = {"named", "the profile names its memory"},
     [PLAN_IDLE] = {"idle", "DRAM would save nothing or next to it"},
     [PLAN_NO_ROOM] = {"no room", "others save more for the bytes"},
-    [PLAN_TOO_LARGE] = {"large",
-                        "one block is more than all the DRAM, and used too little to be split"},
+    [PLAN_TOO_LARGE] = {"large", "one block is more than all the DRAM, and is not split"},
 };
 
 static void text_reasons(const struct explained *e, unsigned shown)
