@@ -187,10 +187,12 @@ static inline uint64_t dirty_limit(enum hy_tier t)
     return limit - HY_MIN(limit, p->parked);
 }
 
-bool free_may_keep(enum hy_tier t, uint32_t len)
+bool free_may_park(enum hy_tier t, uint32_t len)
 {
+    const struct pages *p = &hy_pages[t];
     return !__atomic_load_n(&little, __ATOMIC_RELAXED) &&
-           hy_pages[t].dirty.granules + len <= dirty_limit(t);
+           p->parked + len <= keep_parked_limit(live_pages(p)) &&
+           p->dirty.granules + len <= dirty_limit(t);
 }
 
 void free_add(enum hy_tier t, uint32_t i, uint32_t len, uint64_t charged)

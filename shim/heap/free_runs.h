@@ -46,8 +46,8 @@ void free_add(enum hy_tier t, uint32_t i, uint32_t len, uint64_t charged);
 void free_cut(enum hy_tier t, uint32_t i, uint32_t skip, uint32_t len);
 /* At most so many granules of what is free stay dirty. */
 void free_purge_down_to(enum hy_tier t, uint64_t granules);
-/* May so many pages more that are free stay in memory? Never while DRAM is short. */
-bool free_may_keep(enum hy_tier t, uint32_t len);
+/* May so many pages more wait in parked.c? Not while DRAM is short. */
+bool free_may_park(enum hy_tier t, uint32_t len);
 /* pages.c: as pages_free. */
 void pages_free_locked(enum hy_tier t, uint32_t head);
 void free_discharge(enum hy_tier t, uint64_t bytes);

@@ -60,7 +60,7 @@ void parked_widen(enum hy_tier t, uint32_t len)
 {
     struct pages *p = &hy_pages[t];
     uint32_t *place = places_for(t, len);
-    if (!free_may_keep(t, len))
+    if (!free_may_park(t, len))
         return;
     for (unsigned k = 0; k < EACH; k++)
         if (change(&place[k], SHUT, OPEN)) {
