@@ -60,13 +60,13 @@ void parked_widen(enum hy_tier t, uint32_t len)
 {
     struct pages *p = &hy_pages[t];
     uint32_t *place = places_for(t, len);
-    if (!free_may_park(t, len))
+    unsigned k = 0;
+    while (k < EACH && __atomic_load_n(&place[k], __ATOMIC_RELAXED) != SHUT)
+        k++;
+    if (k == EACH || !free_may_park(t, len)) /* most often the first */
         return;
-    for (unsigned k = 0; k < EACH; k++)
-        if (change(&place[k], SHUT, OPEN)) {
-            __atomic_store_n(&p->parked, p->parked + len, __ATOMIC_RELAXED);
-            return;
-        }
+    __atomic_store_n(&place[k], OPEN, __ATOMIC_RELEASE); /* under the lock: nobody else opens it */
+    __atomic_store_n(&p->parked, p->parked + len, __ATOMIC_RELAXED);
 }
 
 void parked_drain(enum hy_tier t)
