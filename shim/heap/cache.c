@@ -33,6 +33,7 @@ static pthread_key_t exit_key;
 static bool have_key;
 static int64_t sample_interval = INT64_MAX;
 static uint32_t live; /* caches in use */
+static uint32_t made;
 
 static void *from_slab(size_t bytes)
 {
@@ -57,6 +58,7 @@ static struct thread_cache *new_cache(void)
         pool = tc->next_free;
     } else if ((tc = from_slab(sizeof(struct thread_cache))) != NULL) {
         tc->room = ROOM_AT_ONCE;
+        tc->number = made++;
     }
     if (tc)
         __atomic_store_n(&live, live + 1, __ATOMIC_RELAXED);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "heap/free_runs.h"
 
+#include "heap/parked.h"
+
 struct pages hy_pages[HY_TIERS];
 /* Others have a use for what is free. */
 static bool little;
@@ -181,7 +183,16 @@ static inline uint64_t dirty_limit(enum hy_tier t)
     enum keep_mood mood = p->tight ? KEEP_TIGHT : KEEP_USUAL;
     if (HY_UNLIKELY(__atomic_load_n(&little, __ATOMIC_RELAXED)))
         mood = by_place(t) ? KEEP_FAR : KEEP_LITTLE;
-    return keep_limit(&p->keep, live_pages(p), mood);
+    uint64_t limit = keep_limit(&p->keep, live_pages(p), mood);
+    return limit - HY_MIN(limit, p->parked);
+}
+
+bool free_may_park(enum hy_tier t, uint32_t len)
+{
+    const struct pages *p = &hy_pages[t];
+    return !__atomic_load_n(&little, __ATOMIC_RELAXED) &&
+           p->parked + len <= keep_parked_limit(live_pages(p)) &&
+           p->dirty.granules + len <= dirty_limit(t);
 }
 
 void free_add(enum hy_tier t, uint32_t i, uint32_t len, uint64_t charged)
@@ -235,6 +246,7 @@ void pages_decay(enum hy_tier t, size_t max_bytes)
 {
     struct pages *p = &hy_pages[t];
     hy_lock_take(&p->lock);
+    parked_drain(t);
     decay_dirty(t, max_bytes >> HEAP_GRANULE_SHIFT);
     p->tick++;
     keep_tick(&p->keep);
@@ -247,6 +259,7 @@ void heap_keep_little(bool keep_little)
     for (int t = 0; keep_little && !before && t < HY_TIERS; t++) {
         hy_lock_take(&hy_pages[t].lock);
         struct pages *p = &hy_pages[t];
+        parked_drain((enum hy_tier)t);
         free_purge_down_to((enum hy_tier)t, keep_limit(&p->keep, live_pages(p), KEEP_LITTLE));
         hy_lock_release(&hy_pages[t].lock);
     }
@@ -255,6 +268,7 @@ void heap_keep_little(bool keep_little)
 void pages_purge_all(enum hy_tier t)
 {
     hy_lock_take(&hy_pages[t].lock);
+    parked_drain(t);
     free_purge_down_to(t, 0);
     hy_lock_release(&hy_pages[t].lock);
 }

@@ -12,6 +12,7 @@ struct pages {
     struct run_set clean, dirty;
     uint64_t near, holes; /* of the dirty runs, pages: see struct granule */
     uint64_t live_bytes, peak_bytes, taken_granules, spans, large, large_allocs, purged_granules;
+    uint64_t parked; /* pages that have a place in parked.c; written under the lock */
     struct keep keep;
     uint16_t tick;
     bool tight; /* address space has run out once: what is free gives it back */
@@ -45,6 +46,10 @@ void free_add(enum hy_tier t, uint32_t i, uint32_t len, uint64_t charged);
 void free_cut(enum hy_tier t, uint32_t i, uint32_t skip, uint32_t len);
 /* At most so many granules of what is free stay dirty. */
 void free_purge_down_to(enum hy_tier t, uint64_t granules);
+/* May so many pages more wait in parked.c? Not while DRAM is short. */
+bool free_may_park(enum hy_tier t, uint32_t len);
+/* pages.c: as pages_free. */
+void pages_free_locked(enum hy_tier t, uint32_t head);
 void free_discharge(enum hy_tier t, uint64_t bytes);
 
 #endif

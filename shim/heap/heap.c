@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "heap/internal.h"
+#include "heap/parked.h"
 #include "sys/log.h"
 #include "sys/os.h"
 
@@ -157,7 +158,7 @@ bool heap_is_all_resident(void)
 }
 
 /* In the rest of the last page where that gives some choice, and of sampled blocks always. */
-static unsigned colours_of(size_t n, bool sampled)
+static inline unsigned colours_of(size_t n, bool sampled)
 {
     unsigned spare = (unsigned)((hy_align_up(n, HY_PAGE) - n) / LINE) + 1;
     bool is_free = sampled || n < COLOUR_MIN || heap_is_all_resident();
@@ -167,11 +168,11 @@ static unsigned colours_of(size_t n, bool sampled)
 static uint8_t next_colour(size_t n, size_t align, bool sampled)
 {
     static uint32_t turn;
-    if (align > LINE)
+    unsigned colours = align > LINE ? 1 : colours_of(n, sampled);
+    if (colours == 1)
         return 0;
     /* An odd step visits them all; a large one keeps neighbours apart. */
-    return (uint8_t)(__atomic_add_fetch(&turn, 37, __ATOMIC_RELAXED) % COLOURS %
-                     colours_of(n, sampled));
+    return (uint8_t)(__atomic_add_fetch(&turn, 37, __ATOMIC_RELAXED) % COLOURS % colours);
 }
 
 /* The last block that fits must not go elsewhere for a page of colour. */
@@ -222,8 +223,8 @@ static uint32_t try_run(const struct attempt *at, const struct heap_want *w, uin
     return i;
 }
 
-static void *begin_block(uint32_t i, size_t n, uint8_t colour, uint32_t len,
-                         const struct heap_want *w)
+static inline void *begin_block(uint32_t i, size_t n, uint8_t colour, uint32_t len,
+                                const struct heap_want *w)
 {
     hy_hg.g[i].asked = n;
     hy_hg.g[i].colour = colour;
@@ -272,12 +273,23 @@ static void *alloc_run(size_t n, size_t align, const struct heap_want *w, bool *
     return NULL;
 }
 
+/* A run that waits for its like, as large as alloc_run would make it. */
+static inline void *alloc_parked(size_t n, const struct heap_want *w)
+{
+    if (n > PARKED_MAX || w->own_run || w->spare)
+        return NULL;
+    uint32_t len = (uint32_t)(hy_align_up(n, HEAP_GRANULE) >> HEAP_GRANULE_SHIFT);
+    uint32_t i = parked_take(w->tier, len);
+    return i == NO_GRANULE ? NULL : begin_block(i, n, next_colour(n, 1, false), len, w);
+}
+
 void *heap_alloc(size_t n, const struct heap_want *w)
 {
     bool zeroed;
     if (n <= SIZECLASS_MAX && !w->own_run)
         return alloc_small(sizeclass_of(n), w->tier);
-    return alloc_run(n, 1, w, &zeroed);
+    void *p = alloc_parked(n, w);
+    return HY_LIKELY(p != NULL) ? p : alloc_run(n, 1, w, &zeroed);
 }
 
 void *heap_alloc_zeroed(size_t n, const struct heap_want *w)
@@ -286,7 +298,7 @@ void *heap_alloc_zeroed(size_t n, const struct heap_want *w)
     void *p;
     if (n <= SIZECLASS_MAX && !w->own_run)
         p = alloc_small(sizeclass_of(n), w->tier);
-    else
+    else if ((p = alloc_parked(n, w)) == NULL)
         p = alloc_run(n, 1, w, &zeroed);
     return p && !zeroed ? memset(p, 0, n) : p;
 }
@@ -306,7 +318,7 @@ void *heap_alloc_aligned(size_t align, size_t n, const struct heap_want *w)
 
 /* --- release and resize ---------------------------------------------------- */
 
-static bool is_large_head(const void *p)
+static inline bool is_large_head(const void *p)
 {
     uint32_t i = granule_of(p);
     return hy_heap.map[i] == HEAP_LARGE && block_of(i) == p;
@@ -347,7 +359,8 @@ void heap_free_slow(void *p)
             cache_overflow(v, p);
     } else if (is_large_head(p)) {
         hy_heap.map[i] = 0;
-        pages_free(i);
+        if (!parked_put(i))
+            pages_free(i);
     } else {
         log_warn_once(&warned, "the program freed %p, which is no block of ours; ignored", p);
     }

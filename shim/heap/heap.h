@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * The heaps: one per tier, both in one reserved address range, so that 'is it ours, and whose' is
- * one comparison and one byte. From the bottom: pages.c and runs.c (runs of granules, which are
- * pages, taken in chunks, kept dirty for reuse within bounds), central.c (spans of equal blocks,
- * one lock per class; all bookkeeping lies outside the blocks, so PM is not touched by it), cache.c
+ * The heaps: one per tier, both in one reserved address range, so that 'is it ours, and whose'
+ * is one comparison and one byte. From the bottom: pages.c and runs.c (runs of granules, which
+ * are pages, taken in chunks, kept dirty for reuse within bounds), parked.c (a few short ones
+ * that wait for their like, without a lock), central.c (spans of equal blocks, one lock per
+ * class; all bookkeeping lies outside the blocks, so PM is not touched by it), cache.c
  * (per-thread stacks of free blocks: the hot path, no lock), heap.c (any size and alignment).
  * Memory, permission and the choice of tier come from outside through struct heap_host. Nothing
  * here calls another allocator, the environment or the registry. Callers hold no lock. */

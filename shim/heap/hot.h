@@ -33,6 +33,7 @@ struct thread_cache {
     int32_t room;   /* bytes of blocks by which its stacks may still grow */
     uint32_t holds; /* bytes of blocks that its stacks have places for */
     enum { CACHE_NONE, CACHE_LIVE, CACHE_DEAD } state;
+    uint32_t number; /* of those that were ever made */
     struct thread_cache *next_free;
 };
 

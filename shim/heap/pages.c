@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "heap/free_runs.h"
+#include "heap/parked.h"
 #include "sys/os.h"
 
 /* From the supplier at a time: a part of what was taken so far, within these bounds. */
@@ -33,6 +34,12 @@ static uint32_t free_at_end(enum hy_tier t)
     return hy_hg.g[end - 1].len;
 }
 
+static void give_all_back(enum hy_tier t)
+{
+    parked_drain(t);
+    free_purge_down_to(t, 0);
+}
+
 /* Under a limit of the address space everything that is free gives its addresses back: for
  * larger blocks, and for thread stacks, libraries, the next allocator. */
 static void become_tight(enum hy_tier t)
@@ -41,7 +48,7 @@ static void become_tight(enum hy_tier t)
     if (p->tight || t == HY_PM || !hy_hg.host.release) /* PM may only not be ready yet */
         return;
     p->tight = true;
-    free_purge_down_to(t, 0);
+    give_all_back(t);
     for (unsigned b = 0; b < RUN_BINS; b++)
         for (uint32_t i = p->clean.head[b]; i != NO_GRANULE; i = hy_hg.g[i].next)
             (void)hy_hg.host.release(t, granule_addr(i),
@@ -91,7 +98,7 @@ static uint32_t find_run(enum hy_tier t, uint32_t len, uint64_t bytes, enum page
         return i;
     }
     if (!hy_hg.host.charge(t, bytes, false)) {
-        free_purge_down_to(t, 0); /* what lies free here is charged as well */
+        give_all_back(t); /* what lies free here is charged as well */
         if (!hy_hg.host.charge(t, bytes, from == PAGES_FORCED))
             return NO_GRANULE;
     }
@@ -102,7 +109,7 @@ static uint32_t find_run(enum hy_tier t, uint32_t len, uint64_t bytes, enum page
     if (i == NO_GRANULE && grow(t, len))
         i = runs_find(&p->clean, len);
     if (i == NO_GRANULE) { /* range used up: join what is dirty with what is clean */
-        free_purge_down_to(t, 0);
+        give_all_back(t);
         i = runs_find(&p->clean, len);
     }
     if (i == NO_GRANULE)
@@ -228,13 +235,11 @@ void pages_set_size(uint32_t head, uint64_t size)
     hy_lock_release(&hy_pages[t].lock);
 }
 
-void pages_free(uint32_t head)
+void pages_free_locked(enum hy_tier t, uint32_t head)
 {
-    enum hy_tier t = granule_tier(head);
     struct pages *p = &hy_pages[t];
     struct granule *g = &hy_hg.g[head];
 
-    hy_lock_take(&p->lock);
     if (g->state == RUN_LARGE && g->away)
         call_back(head, g);
     uint64_t bytes = run_bytes(g);
@@ -244,7 +249,18 @@ void pages_free(uint32_t head)
         p->spans--;
     p->live_bytes -= bytes;
     free_add(t, head, g->len, bytes);
-    hy_lock_release(&p->lock);
+}
+
+void pages_free(uint32_t head)
+{
+    enum hy_tier t = granule_tier(head);
+    uint32_t len = hy_hg.g[head].len;
+
+    hy_lock_take(&hy_pages[t].lock);
+    pages_free_locked(t, head);
+    if (parked_is_for(len))
+        parked_widen(t, len);
+    hy_lock_release(&hy_pages[t].lock);
 }
 
 void pages_shrink(uint32_t head, uint32_t len)
@@ -295,12 +311,14 @@ void pages_stats(enum hy_tier t, struct heap_stats *ret)
 {
     struct pages *p = &hy_pages[t];
     hy_lock_take(&p->lock);
-    ret->live_bytes = p->live_bytes;
-    ret->dirty_bytes = free_resident(p) << HEAP_GRANULE_SHIFT;
+    uint64_t parked, parked_pages;
+    parked_count(t, &parked, &parked_pages);
+    ret->live_bytes = p->live_bytes - (parked_pages << HEAP_GRANULE_SHIFT);
+    ret->dirty_bytes = (free_resident(p) + parked_pages) << HEAP_GRANULE_SHIFT;
     ret->peak_bytes = p->peak_bytes;
     ret->taken_bytes = p->taken_granules << HEAP_GRANULE_SHIFT;
     ret->spans = p->spans;
-    ret->large_blocks = p->large;
+    ret->large_blocks = p->large - parked;
     ret->large_allocs = p->large_allocs;
     ret->purged_bytes = p->purged_granules << HEAP_GRANULE_SHIFT;
     hy_lock_release(&p->lock);

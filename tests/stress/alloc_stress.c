@@ -3,12 +3,14 @@
  * by other threads and by threads that have ended. Built twice: linked to the
  * heaps (STRESS_DIRECT; sanitizers), and as a plain program to run under the
  * preload. Deterministic but for the interleaving.
- *   alloc_stress [threads] [rounds] [generations] */
+ *   alloc_stress [threads] [rounds] [generations] [large]
+ * large: blocks of 8 KiB to 1 MiB, and a bound on what the process has in memory for them. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #ifdef STRESS_DIRECT
 #include "heap/heap.h"
@@ -64,8 +66,8 @@ static void start(void)
 
 static struct heap_want want(size_t n)
 {
-    return (struct heap_want){.tier = n % 3 == 0 ? HY_PM : heap_favour(), .weight = 1,
-                              .own_run = n % 1009 == 0};
+    return (struct heap_want){
+        .tier = n % 3 == 0 ? HY_PM : heap_favour(), .weight = 1, .own_run = n % 1009 == 0};
 }
 
 static void *get(size_t n)
@@ -110,6 +112,8 @@ static void upkeep(unsigned round)
     }
     if (round % 4096 == 0)
         heap_trim(HY_DRAM);
+    if (round % 256 == 0) /* others want DRAM now and then */
+        heap_keep_little(round / 256 % 4 == 1);
 }
 
 static int finish(void)
@@ -117,22 +121,39 @@ static int finish(void)
     return heap_is_valid() ? 0 : 1;
 }
 #else
-static void start(void) {}
-static void *get(size_t n) { return malloc(n); }
-static void *get_zeroed(size_t n) { return calloc(1, n); }
+static void start(void)
+{
+}
+static void *get(size_t n)
+{
+    return malloc(n);
+}
+static void *get_zeroed(size_t n)
+{
+    return calloc(1, n);
+}
 static void *get_aligned(size_t align, size_t n)
 {
     void *p;
     return posix_memalign(&p, align, n) ? NULL : p;
 }
-static void put(void *p) { free(p); }
+static void put(void *p)
+{
+    free(p);
+}
 static void *resize(void *p, size_t old, size_t n)
 {
     (void)old;
     return realloc(p, n);
 }
-static void upkeep(unsigned round) { (void)round; }
-static int finish(void) { return 0; }
+static void upkeep(unsigned round)
+{
+    (void)round;
+}
+static int finish(void)
+{
+    return 0;
+}
 #endif
 
 struct block { /* first bytes of every block */
@@ -142,15 +163,33 @@ struct block { /* first bytes of every block */
 #define SHARED 512
 static struct block *shared[SHARED];
 static unsigned rounds = 50000;
-static int failed;
+static int failed, large;
+static int64_t live, most; /* bytes of blocks in use */
 
 static unsigned char byte_of(const struct block *b, size_t i)
 {
     return (unsigned char)(b->seed + i * 31);
 }
 
+static void count(int64_t bytes)
+{
+    int64_t now = __atomic_add_fetch(&live, bytes, __ATOMIC_RELAXED);
+    int64_t before = __atomic_load_n(&most, __ATOMIC_RELAXED);
+    while (now > before &&
+           !__atomic_compare_exchange_n(&most, &before, now, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
+static void drop(struct block *b)
+{
+    if (b)
+        count(-(int64_t)b->size);
+    put(b);
+}
+
 static void fill(struct block *b, uint32_t size, uint32_t seed)
 {
+    count(size);
     b->size = size;
     b->seed = seed;
     for (size_t i = sizeof(*b); i < size; i += 61)
@@ -170,11 +209,30 @@ static void check(const struct block *b, size_t upto)
 static uint32_t pick_size(uint32_t r)
 {
     uint32_t n;
+    if (large) { /* half as many of each doubling */
+        n = 8192u << __builtin_ctz(r >> 8 | 64);
+        return n + (r >> 16) % n;
+    }
     switch (r % 100) {
-    case 0: n = (r >> 8) % 900000; break;
-    case 1: case 2: case 3: n = (r >> 8) % 70000; break;
-    case 4: case 5: case 6: case 7: case 8: case 9: n = (r >> 8) % 9000; break;
-    default: n = (r >> 8) % 400; break;
+    case 0:
+        n = (r >> 8) % 900000;
+        break;
+    case 1:
+    case 2:
+    case 3:
+        n = (r >> 8) % 70000;
+        break;
+    case 4:
+    case 5:
+    case 6:
+    case 7:
+    case 8:
+    case 9:
+        n = (r >> 8) % 9000;
+        break;
+    default:
+        n = (r >> 8) % 400;
+        break;
     }
     return n < sizeof(struct block) ? (uint32_t)sizeof(struct block) : n;
 }
@@ -221,6 +279,7 @@ static void *work(void *arg)
         } else if (*slot && x % 7 == 0) {
             uint32_t n = pick_size(x), old = (*slot)->size;
             check(*slot, old);
+            count(-(int64_t)old);
             b = resize(*slot, old, n);
             check(b, old < n ? old : n);
             fill(b, n, x);
@@ -228,7 +287,7 @@ static void *work(void *arg)
         } else {
             if (*slot)
                 check(*slot, (*slot)->size);
-            put(*slot);
+            drop(*slot);
             *slot = make(x);
         }
         upkeep(k);
@@ -236,11 +295,25 @@ static void *work(void *arg)
     for (int i = 0; i < 64; i++)
         if (own[i] && i % 2) {
             check(own[i], own[i]->size);
-            put(own[i]);
+            drop(own[i]);
         } else if (own[i]) { /* outlives its thread */
-            put(__atomic_exchange_n(&shared[(r + (unsigned)i) % SHARED], own[i], __ATOMIC_ACQ_REL));
+            drop(
+                __atomic_exchange_n(&shared[(r + (unsigned)i) % SHARED], own[i], __ATOMIC_ACQ_REL));
         }
     return NULL;
+}
+
+/* What is freed is kept within bounds: at most as much as is in use (glibc .95 of it). */
+static int keeps_too_much(void)
+{
+#ifndef STRESS_DIRECT
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    printf("most in use %lld KiB, most in memory %ld KiB\n", (long long)most / 1024, u.ru_maxrss);
+    return large && u.ru_maxrss > most / 1024 * 2;
+#else
+    return 0;
+#endif
 }
 
 int main(int argc, char **argv)
@@ -249,6 +322,7 @@ int main(int argc, char **argv)
     unsigned generations = argc > 3 ? (unsigned)atoi(argv[3]) : 4;
     if (argc > 2)
         rounds = (unsigned)atoi(argv[2]);
+    large = argc > 4;
     if (threads > 64)
         threads = 64;
     start();
@@ -263,9 +337,9 @@ int main(int argc, char **argv)
     for (int i = 0; i < SHARED; i++) {
         if (shared[i])
             check(shared[i], shared[i]->size);
-        put(shared[i]);
+        drop(shared[i]);
     }
-    if (finish())
+    if (finish() || keeps_too_much() || live != 0)
         failed = 1;
     printf("%u threads, %u rounds, %u generations: %s\n", threads, rounds, generations,
            failed ? "FAILED" : "ok");

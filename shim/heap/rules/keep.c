@@ -3,6 +3,7 @@
 
 #define BASE         (HY_MIB / HY_PAGE)
 #define SHARE        32
+#define PARKED_SHARE 8
 #define REGRET_BASE  (64 * HY_MIB / HY_PAGE)
 #define REGRET_SHARE 2
 
@@ -13,6 +14,11 @@ uint64_t keep_limit(const struct keep *k, uint64_t live, enum keep_mood mood)
     if (mood == KEEP_FAR)
         return HY_MIN(k->regret, live);
     return mood == KEEP_TIGHT ? BASE : BASE + live / SHARE + k->regret;
+}
+
+uint64_t keep_parked_limit(uint64_t live)
+{
+    return (BASE + live / SHARE) / PARKED_SHARE;
 }
 
 void keep_note_back(struct keep *k, uint64_t pages)

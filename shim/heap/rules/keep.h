@@ -20,6 +20,8 @@ enum keep_mood {
 
 /* Free pages that may be kept beside `live` ones. */
 uint64_t keep_limit(const struct keep *k, uint64_t live, enum keep_mood mood);
+/* Of them so many may wait for requests of their very length, where others cannot use them. */
+uint64_t keep_parked_limit(uint64_t live);
 /* As much was given back for the bound. */
 void keep_note_back(struct keep *k, uint64_t pages);
 /* Fresh memory is taken; although as much was given back a moment ago: more is kept. */

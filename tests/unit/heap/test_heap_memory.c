@@ -328,10 +328,107 @@ static void what_lies_on_pm_is_kept_where_dram_is_short(void **state)
     heap_free(live);
 }
 
+static struct heap_stats stats_of(enum hy_tier t)
+{
+    struct heap_stats s;
+    heap_get_stats(t, &s);
+    return s;
+}
+
+/* Of 10 to 32 KiB: handed out again, once, and on its own tier; it is free in between. */
+static void a_block_of_some_pages_waits_for_its_like(void **state)
+{
+    (void)state;
+    for (size_t n = 9000; n <= 9 * HY_PAGE; n += HY_PAGE)
+        for (int t = 0; t < HY_TIERS; t++) {
+            const struct heap_want w = {.tier = (enum hy_tier)t, .weight = 1};
+            heap_decay(w.tier, 0); /* what waited for others does no more */
+            heap_free(heap_alloc(n, &w));
+            struct heap_stats before = stats_of(w.tier), waits;
+            char *p = heap_alloc(n, &w);
+            memset(p, 1, n);
+            heap_free(p);
+            heap_free(p);
+            waits = stats_of(w.tier);
+            assert_int_equal(waits.live_bytes, before.live_bytes);
+            assert_int_equal(waits.large_blocks, before.large_blocks);
+            assert_int_equal(heap_usable_size(p), 0);
+            char *other = heap_alloc(n, t == HY_DRAM ? &pm : &dram);
+            assert_int_not_equal(heap_tier_of(other), t);
+            uint64_t made = stats_of(w.tier).large_allocs;
+            char *a = heap_alloc_zeroed(n, &w);
+            assert_int_equal(stats_of(w.tier).large_allocs, made); /* the same run */
+            char *b = heap_alloc(n, &w);
+            assert_ptr_equal(page_of(a), page_of(p));
+            assert_ptr_not_equal(a, b);
+            for (size_t k = 0; k < n; k++)
+                assert_int_equal(a[k], 0);
+            heap_free(a);
+            heap_free(b);
+            heap_free(other);
+        }
+    assert_true(heap_is_valid());
+}
+
+static void leave_blocks_of_some_pages(void)
+{
+    for (int round = 0; round < 4; round++) {
+        void *p[9];
+        for (size_t k = 0; k < 9; k++)
+            memset(p[k] = heap_alloc((2 + k % 7) * HY_PAGE + 1000, &dram), 1, 9000);
+        for (size_t k = 0; k < 9; k++)
+            heap_free(p[k]);
+    }
+}
+
+static void *leaves_blocks(void *unused)
+{
+    leave_blocks_of_some_pages();
+    return unused;
+}
+
+/* Of threads that sleep or have ended, of a forked child, and when DRAM is short. */
+static void nothing_waits_for_ever(void **state)
+{
+    enum { N = 40 };
+    pthread_t thread[N];
+    (void)state;
+    heap_trim(HY_DRAM);
+    uint64_t before = charged[HY_DRAM];
+    for (int how = 0; how < 3; how++) {
+        for (int i = 0; i < N; i++) {
+            assert_int_equal(pthread_create(&thread[i], NULL, leaves_blocks, NULL), 0);
+            assert_int_equal(pthread_join(thread[i], NULL), 0);
+        }
+        leave_blocks_of_some_pages();
+        assert_in_range(charged[HY_DRAM] - before, 1, HY_MIB + HEAP_CHUNK); /* keep_limit */
+        pid_t child = how == 2 ? fork() : 0;
+        if (child == 0 && how == 0) {
+            heap_keep_little(true);
+            leave_blocks_of_some_pages();
+            heap_keep_little(false);
+        } else if (child == 0) {
+            for (int i = 0; i < 2; i++) /* free, and not used since the last time */
+                heap_decay(HY_DRAM, SIZE_MAX);
+        }
+        if (child == 0 && how == 2)
+            _exit(charged[HY_DRAM] != before);
+        int status = 0;
+        if (child)
+            assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+        if (!child)
+            assert_int_equal(charged[HY_DRAM], before);
+    }
+    assert_true(heap_is_valid());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         HEAP_TEST(what_is_freed_is_discharged),
+        HEAP_TEST(a_block_of_some_pages_waits_for_its_like),
+        HEAP_TEST(nothing_waits_for_ever),
         HEAP_TEST(what_realloc_cuts_off_is_given_back),
         HEAP_TEST(a_run_that_is_used_again_keeps_what_it_needs),
         HEAP_TEST(what_lies_on_pm_is_kept_where_dram_is_short),

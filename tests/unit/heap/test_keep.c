@@ -17,6 +17,9 @@ static void a_part_of_what_is_live_is_kept(void **state)
     assert_true(keep_limit(&k, 1 << 20, KEEP_USUAL) > (1 << 20) / 33);
     assert_int_equal(keep_limit(&k, 1 << 20, KEEP_TIGHT), HY_MIB / HY_PAGE);
     assert_int_equal(keep_limit(&k, 1 << 20, KEEP_LITTLE), 0);
+    /* Little of it only for requests of one length. */
+    assert_in_range(keep_parked_limit(0), 9, HY_MIB / HY_PAGE / 8);
+    assert_in_range(keep_parked_limit(1 << 20), 4096, keep_limit(&k, 1 << 20, KEEP_USUAL) / 8);
 }
 
 /* Where others need DRAM, little that lies there is kept, and what lies on PM as far as it proved
