@@ -127,7 +127,8 @@ def recording_environment(o, folder):
     env.pop('HYBRID_PROFILE', None)
     env.update(HYBRID_RECORD=folder + '/%p.ini', HYBRID_START='0', HYBRID_THREADS='off')
     # All on DRAM, undisturbed, and more samples of small blocks than a user would pay for.
-    for name, value in (('POLICY', 'dram'), ('MIGRATE', 'off'), ('SITE_SAMPLE', '64K')):
+    for name, value in (('POLICY', 'dram'), ('MIGRATE', 'off'), ('SITE_SAMPLE', '64K'),
+                        ('TASKS', 'on')):
         env.setdefault('HYBRID_' + name, value)
     if o.sample:
         env['HYBRID_SITE_SAMPLE'] = o.sample
@@ -241,6 +242,13 @@ def merge(o, inputs, output, facts):
         return f.read()
 
 
+def function_name(start, modules):
+    """Of a function's first byte; others know return addresses only."""
+    build_id, _, offset = start.partition('+0x')
+    found = modules.function('%s+0x%x' % (build_id, int(offset, 16) + 1))
+    return found[0] if found else modules.place(start)
+
+
 def with_names(text):
     """Sites named by what their frames' modules say; a comment has the whole chain."""
     ini = configparser.ConfigParser(strict=False, interpolation=None, delimiters=('=',))
@@ -264,6 +272,8 @@ def with_names(text):
             chain = ' < '.join(modules.place(f) for f in frames)
             out += ['# ' + chain[:190], '[site %s]' % short]
         else:
+            m = re.match(r'task\d+ = (\S+)', line)
+            out += ['# ' + function_name(m[1], modules)[:190]] if m else []
             out.append(line)
     return '\n'.join(out)
 
@@ -302,6 +312,8 @@ def summary(text):
         words.append('write-intensive')
     words.append('footprint %s' % app.get('footprint', '0'))
     words.append('%d call sites' % sites)
+    if ini.has_section('tasks'):
+        words.append('%d types of OpenMP tasks' % len(ini['tasks']))
     if 'known' in rec:
         by = ' (%s)' % rec['accesses'] if 'accesses' in rec else ''
         words.append('reads and writes known of %.1f %% of the lines%s' % (float(rec['known']), by))

@@ -18,6 +18,7 @@
 #include "place/policy.h"
 #include "place/sites.h"
 #include "record/record_access.h"
+#include "record/record_tasks.h"
 #include "record/rules/profile_write.h"
 #include "settings/settings.h"
 #include "sys/log.h"
@@ -97,6 +98,9 @@ static bool frame_uses(const struct profile *p, const uint8_t *id)
         for (unsigned f = 0; f < p->sites[i].n_frames; f++)
             if (memcmp(p->sites[i].frames[f].build_id, id, BUILD_ID_MAX) == 0)
                 return true;
+    for (unsigned i = 0; i < p->n_tasks; i++)
+        if (memcmp(p->tasks[i].code.build_id, id, BUILD_ID_MAX) == 0)
+            return true;
     return false;
 }
 
@@ -239,6 +243,7 @@ static void write_profile(void)
         list_sites(&p);
         record_access_get(p.sites, p.n_sites, &p.source);
         drop_unused(&p);
+        record_tasks_get(&p);
         (void)profile_rank_sites(&p, 0, PROFILE_MAX_SITES);
         profile_number_sites(&p);
         unsigned n = list_modules(&p, modules, PROFILE_MAX_MODULES);
@@ -353,11 +358,13 @@ void record_window(const struct window *w, const struct classification *now)
 
 void record_tick(void)
 {
-    if (!rec.prepared || !rec.accesses)
+    if (!rec.prepared)
         return;
     pthread_mutex_lock(&lock);
-    if (!rec.ended)
+    if (!rec.ended && rec.accesses)
         record_access_tick();
+    if (!rec.ended)
+        record_tasks_tick();
     pthread_mutex_unlock(&lock);
 }
 
@@ -394,6 +401,8 @@ void record_finish(void)
         return;
     }
     record_access_drain();
+    if (rec.prepared)
+        record_tasks_tick();
     rec.ended = true;
     if (rec.windows > 0 || rec.prepared)
         write_now();
@@ -406,4 +415,5 @@ void record_child(void)
     memset(&rec, 0, sizeof(rec));
     (void)pthread_mutex_init(&lock, NULL);
     record_access_child();
+    record_tasks_child();
 }

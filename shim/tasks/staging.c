@@ -36,6 +36,9 @@ struct engine {
 
 static struct engine *e;
 static struct staging_view shown; /* under lock */
+static bool recorded;             /* the same: and what a later run shall know */
+static struct profile_task known[PROFILE_MAX_TASKS];
+static unsigned n_known;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* --- where data are ------------------------------------------------------------------- */
@@ -396,26 +399,13 @@ static void show(void)
     struct staging_view *v = &e->view;
     v->types = e->types.n;
     v->types_off = 0;
-    for (unsigned i = 0; i < e->types.n; i++) {
-        const struct task_type *t = &e->types.type[i];
-        v->types_off += t->verdict.off;
-        if (i >= STAGING_TYPES)
-            continue;
-        struct fit_line l = fit_line(&t->fit);
-        struct module code;
-        uintptr_t offset = 0;
-        struct staging_type *s = &v->type[i];
-        if (tasks_code(t->function, &code, &offset) == 0)
-            memcpy(s->id, code.id, sizeof(s->id));
-        s->offset = offset;
-        s->bytes = (uint64_t)t->all_pages * HY_PAGE;
-        s->ran = t->ran;
-        s->mean_ns = (uint64_t)fit_mean(&t->fit);
-        s->saving_ns = l.known ? (int64_t)l.saving : 0;
-        s->off = t->verdict.off;
-    }
+    for (unsigned i = 0; i < e->types.n; i++)
+        v->types_off += e->types.type[i].verdict.off;
+    types_view(&e->types, v->type, STAGING_TYPES);
     pthread_mutex_lock(&lock);
     shown = *v;
+    if (recorded)
+        n_known = types_tell(&e->types, known);
     pthread_mutex_unlock(&lock);
 }
 
@@ -481,12 +471,30 @@ void staging_get(struct staging_view *ret)
     pthread_mutex_unlock(&lock);
 }
 
+void staging_record(void)
+{
+    pthread_mutex_lock(&lock);
+    recorded = true;
+    pthread_mutex_unlock(&lock);
+}
+
+unsigned staging_known(struct profile_task *ret)
+{
+    pthread_mutex_lock(&lock);
+    unsigned n = n_known;
+    memcpy(ret, known, n * sizeof(*ret));
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
 /* Its tasks, if it goes on with any, are told of anew. */
 void staging_child(void)
 {
     tasks_close();
     (void)pthread_mutex_init(&lock, NULL);
     memset(&shown, 0, sizeof(shown));
+    recorded = false;
+    n_known = 0;
     if (e)
         memset(e, 0, sizeof(*e));
 }

@@ -6,7 +6,7 @@
 #ifndef HYBRID_TASKS_STAGING_H
 #define HYBRID_TASKS_STAGING_H
 
-#include "base/types.h"
+#include "settings/rules/profile.h"
 #include "sys/walk/modules.h"
 
 /* Who moves pages; all of it is called by the thread that calls staging_serve. */
@@ -56,6 +56,9 @@ uint64_t staging_serve(void);
 void staging_each(void (*fn)(void *base, size_t bytes));
 /* From any thread. */
 void staging_get(struct staging_view *ret);
+/* From now on types are told to a later run: PROFILE_MAX_TASKS at most; how many. */
+void staging_record(void);
+unsigned staging_known(struct profile_task *ret);
 void staging_child(void);
 
 #endif

@@ -5,6 +5,7 @@
 #ifndef HYBRID_TASKS_TASK_TYPES_H
 #define HYBRID_TASKS_TASK_TYPES_H
 
+#include "settings/rules/profile.h"
 #include "tasks/rules/shadow.h"
 #include "tasks/rules/task_fit.h"
 #include "tasks/rules/task_verdict.h"
@@ -27,9 +28,14 @@ struct task_types { /* zeros at first */
     struct task_type type[TYPES_MOST];
 };
 
-/* Its number, a new one if need be; TYPE_NONE: too many. */
+/* Its number, a new one if need be, of which the profile may know; TYPE_NONE: too many. */
 unsigned types_of(struct task_types *t, unsigned function, const uint32_t *pages, unsigned needs);
 /* Nothing that a look at tasks of this function could tell would be acted on. */
 bool types_hopeless(const struct task_types *t, unsigned function, double slowdown, double move_ns);
+/* What a later run may know of them: PROFILE_MAX_TASKS at most; how many. */
+unsigned types_tell(const struct task_types *t, struct profile_task *ret);
+/* For the report, the first `cap`. */
+struct staging_type;
+void types_view(const struct task_types *t, struct staging_type *ret, unsigned cap);
 
 #endif

@@ -117,6 +117,9 @@ static void check_record(const struct profile *p)
         CHECK((unsigned)p->phases[i].cls < HY_CLASS_MAX);
         CHECK(p->phases[i].slowdown >= 0 && p->phases[i].slowdown <= 1000);
     }
+    CHECK(p->n_tasks <= PROFILE_MAX_TASKS);
+    for (unsigned i = 0; i < p->n_tasks; i++)
+        CHECK(p->tasks[i].needs >= 1 && p->tasks[i].needs <= PROFILE_MAX_NEEDS);
     check_text(p->source.method, sizeof(p->source.method));
     check_text(p->source.figures, sizeof(p->source.figures));
     check_text(p->source.libhybrid, sizeof(p->source.libhybrid));

@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -46,9 +47,9 @@ class TasksTest(unittest.TestCase):
         """Its output and its report."""
         report = self.work / 'report.json'
         report.unlink(missing_ok=True)
-        out = self.run_program(command, PL_TASKS_WAIT='3', LD_PRELOAD=ARGS.lib, HYBRID_TASKS=tasks,
+        out = self.run_program(command, LD_PRELOAD=ARGS.lib, HYBRID_TASKS=tasks,
                                HYBRID_STATS=str(report), HYBRID_TRACE=str(self.work / 'trace'),
-                               **{**STEER, **env})
+                               **{'PL_TASKS_WAIT': '3', **STEER, **env})
         return out, json.loads(report.read_text(encoding='utf-8'))
 
     def same(self, command, watched, **env):
@@ -73,6 +74,21 @@ class TasksTest(unittest.TestCase):
         # Two blocks of 256 KiB; the pages at the borders belong to neither.
         self.assertTrue(any(496 <= t['bytes'] / 1024 <= 512 for t in report['tasks']['types']),
                         report['tasks'])
+
+    def test_a_recorded_type_is_known_from_the_first_task_on(self):
+        """What a profile says of a type counts until this run has measured it."""
+        profile, command = self.work / 'recorded.ini', [ARGS.tasks, 'dependences', 40]
+        self.preloaded(command, 'on', HYBRID_RECORD=str(profile), HYBRID_POLICY='dram',
+                       HYBRID_DRAM='64M', HYBRID_MIGRATE='off', PL_TASKS_WAIT='2')
+        text = profile.read_text(encoding='utf-8')
+        # Two dependences of 256 KiB, less the pages at the borders; no instance ran on PM.
+        line = r'(task\d+ = \w+\+0x\w+ 25[26]K\+25[26]K [1-9]\d*) \d+[um]s -\n'
+        self.assertRegex(text, line)
+        profile.write_text(re.sub(line, r'\1 1us 1s\n', text), encoding='utf-8')
+        for name, least, most in (('none', -1e6, 1e6), (str(profile), 1e7, 1e9)):
+            _, report = self.preloaded(command, 'on', HYBRID_PROFILE=name)
+            saving = max(t['saving_ns'] for t in report['tasks']['types'])
+            self.assertTrue(least < saving <= most, (name, report['tasks']))
 
     def test_tiny_tasks_are_soon_left_alone(self):
         _, report = self.preloaded([ARGS.tasks, 'tiny', 2000000], 'on')

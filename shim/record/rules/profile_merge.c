@@ -214,6 +214,27 @@ static void add_site(struct profile_merge *m, const struct profile_site *s, uint
     to->min_size = least_known(to->min_size, s->min_size);
 }
 
+static void add_task(struct profile *into, const struct profile_task *t, uint32_t runs)
+{
+    unsigned i = 0;
+    while (i < into->n_tasks && (memcmp(&into->tasks[i].code, &t->code, sizeof(t->code)) != 0 ||
+                                 into->tasks[i].needs != t->needs ||
+                                 memcmp(into->tasks[i].bytes, t->bytes, sizeof(t->bytes)) != 0))
+        i++;
+    if (i == PROFILE_MAX_TASKS)
+        return;
+    struct profile_task *to = &into->tasks[i];
+    if (i == into->n_tasks) {
+        *to = *t;
+        to->count = 0;
+        into->n_tasks++;
+    }
+    for (int tier = 0; tier < HY_TIERS; tier++)
+        if (t->ns[tier] > 0 && (to->ns[tier] == 0 || t->count * runs > to->count))
+            to->ns[tier] = t->ns[tier];
+    to->count += t->count * runs;
+}
+
 int profile_merge_add(struct profile_merge *m, const struct profile *p, const char *name,
                       hy_diag_fn diag, void *ctx)
 {
@@ -243,6 +264,8 @@ int profile_merge_add(struct profile_merge *m, const struct profile *p, const ch
         m->site_runs += runs_of(p);
     for (unsigned i = 0; i < p->n_sites; i++)
         add_site(m, &p->sites[i], runs_of(p));
+    for (unsigned i = 0; i < p->n_tasks; i++)
+        add_task(into, &p->tasks[i], runs_of(p));
     return 0;
 }
 
@@ -272,6 +295,8 @@ void profile_merge_end(struct profile_merge *m)
     p->source.reads = mean(p->source.reads, m->runs);
     p->source.writes = mean(p->source.writes, m->runs);
     p->source.runs = m->runs;
+    for (unsigned i = 0; i < p->n_tasks; i++)
+        p->tasks[i].count = mean(p->tasks[i].count, m->runs);
     for (unsigned i = 0; i < p->n_sites; i++) {
         struct profile_site *s = &p->sites[i];
 

@@ -4,7 +4,8 @@
  * Sites are the same when all their frames are. Of a site: allocations, bytes, reads and
  * writes are means over the runs (a run without the site counts as none; a profile without any
  * site adds facts only), live bytes, largest
- * and smallest size are the extremes. Of the program: the class is that with the most weight
+ * and smallest size are the extremes. Of a type of tasks: the count is a mean, times are those of
+ * the run with more instances. Of the program: the class is that with the most weight
  * (confidence times the time counted), slowdown and the work are means with these weights,
  * write-intensive goes by weight, the footprint and the threads seen are the largest;
  * phases are those of the run with the most weight. Facts that people give (options, tiers,

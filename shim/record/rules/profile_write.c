@@ -108,6 +108,39 @@ static void write_phase(struct textbuf *o, unsigned i, const struct profile_phas
     textbuf_add(o, "\n");
 }
 
+static void write_frame(struct textbuf *o, const struct hy_frame *f)
+{
+    char id[2 * BUILD_ID_MAX + 1];
+    /* Zero-padded: the parser pads a shorter one in the same way. */
+    unsigned len = BUILD_ID_MAX;
+
+    while (len > 1 && f->build_id[len - 1] == 0)
+        len--;
+    build_id_format(f->build_id, len, id, sizeof(id));
+    textbuf_add(o, "%s+0x%" PRIx64, id, f->offset);
+}
+
+/* Times in whole us: none is that short that it would be of use. */
+static void write_task(struct textbuf *o, unsigned i, const struct profile_task *t)
+{
+    char text[32];
+
+    textbuf_add(o, "task%u = ", i + 1);
+    write_frame(o, &t->code);
+    for (unsigned k = 0; k < t->needs; k++) {
+        text_format_size(HY_MIN(t->bytes[k], TEXT_SIZE_LIMIT), text, sizeof(text));
+        textbuf_add(o, "%c%s", k == 0 ? ' ' : '+', text);
+    }
+    textbuf_add(o, " %" PRIu64, t->count);
+    for (int tier = 0; tier < HY_TIERS; tier++) {
+        uint64_t ns = (t->ns[tier] + 500) / 1000 * 1000;
+
+        text_format_time(ns, text, sizeof(text));
+        textbuf_add(o, " %s", ns ? text : "-");
+    }
+    textbuf_add(o, "\n");
+}
+
 static void write_source(struct textbuf *o, const struct profile *p)
 {
     const struct profile_source *s = &p->source;
@@ -122,6 +155,10 @@ static void write_source(struct textbuf *o, const struct profile *p)
         textbuf_add(o, "\n[phases]\n");
     for (unsigned i = 0; i < p->n_phases; i++)
         write_phase(o, i, &p->phases[i]);
+    if (p->n_tasks > 0)
+        textbuf_add(o, "\n[tasks]\n");
+    for (unsigned i = 0; i < p->n_tasks; i++)
+        write_task(o, i, &p->tasks[i]);
     textbuf_add(o, "\n[machine]\n");
     add_text(o, "figures", s->figures);
     add_size(o, "dram", s->dram_bytes);
@@ -147,17 +184,11 @@ static void write_source(struct textbuf *o, const struct profile *p)
 
 static void write_site(struct textbuf *o, const struct profile_site *s, bool accesses)
 {
-    char id[2 * BUILD_ID_MAX + 1];
-
     textbuf_add(o, "\n[site %s]\n", s->name);
     for (unsigned f = 0; f < s->n_frames; f++) {
-        /* Zero-padded: the parser pads a shorter one in the same way. */
-        unsigned len = BUILD_ID_MAX;
-
-        while (len > 1 && s->frames[f].build_id[len - 1] == 0)
-            len--;
-        build_id_format(s->frames[f].build_id, len, id, sizeof(id));
-        textbuf_add(o, "frame%u = %s+0x%" PRIx64 "\n", f, id, s->frames[f].offset);
+        textbuf_add(o, "frame%u = ", f);
+        write_frame(o, &s->frames[f]);
+        textbuf_add(o, "\n");
     }
     add_count(o, "nth", s->nth);
     if (s->has_tier)

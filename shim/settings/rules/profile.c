@@ -13,7 +13,7 @@
 
 #include "base/text.h"
 
-#define SECTIONS "app|options|site|threads|machine|recorded|phases|modules"
+#define SECTIONS "app|options|site|threads|machine|recorded|phases|modules|tasks"
 
 bool profile_hushed(struct parser *ps)
 {
@@ -164,8 +164,9 @@ static enum section enter_site(struct parser *ps, const char *name, size_t len)
 /* A line that starts with '['. len without trailing blanks. */
 static enum section enter_section(struct parser *ps, const char *line, size_t len)
 {
-    static const enum section sections[] = {SEC_APP,     SEC_OPTIONS,  SEC_SITE,   SEC_THREADS,
-                                            SEC_MACHINE, SEC_RECORDED, SEC_PHASES, SEC_MODULES};
+    static const enum section sections[] = {SEC_APP,     SEC_OPTIONS, SEC_SITE,
+                                            SEC_THREADS, SEC_MACHINE, SEC_RECORDED,
+                                            SEC_PHASES,  SEC_MODULES, SEC_TASKS};
     const char *close = memchr(line, ']', len);
     size_t word = 0;
     int n;
@@ -306,7 +307,7 @@ int profile_parse(const char *text, size_t len, const char *name, struct profile
     if (!ps.known_section) {
         ps.problems = 0;
         profile_tell(&ps, "no section of a profile is in the file (%s)",
-                     "app, options, site, threads, machine, recorded, phases or modules");
+                     "app, options, site, threads, machine, recorded, phases, modules or tasks");
         return -EINVAL;
     }
     return 0;

@@ -13,6 +13,8 @@
 #define PROFILE_MAX_FRAMES   8
 #define PROFILE_MAX_MESSAGES 8
 #define PROFILE_MAX_PHASES   32
+#define PROFILE_MAX_TASKS    64
+#define PROFILE_MAX_NEEDS    8
 #define PROFILE_MAX_MODULES  64
 #define PROFILE_TEXT_CAP     96
 #define PROFILE_PATH_CAP     152
@@ -41,6 +43,16 @@ struct profile_phase {
     uint64_t start_ms;
     enum hy_class cls;
     double slowdown; /* 0 = not known */
+};
+
+/* A type of OpenMP tasks: its function, the whole pages of the data that its dependences name, and
+ * how long an instance takes with all of them on a tier. */
+struct profile_task {
+    struct hy_frame code;
+    uint8_t needs;
+    uint64_t bytes[PROFILE_MAX_NEEDS];
+    uint64_t count;        /* instances */
+    uint64_t ns[HY_TIERS]; /* 0 = not known */
 };
 
 /* [recorded] and [machine]: how the facts were found; for people and for merging. Texts are
@@ -90,6 +102,8 @@ struct profile {
     struct profile_site *sites; /* caller-provided array of PROFILE_MAX_SITES, or
                                  * NULL: sites are not wanted and pass unseen */
     unsigned n_sites;
+    struct profile_task tasks[PROFILE_MAX_TASKS];
+    unsigned n_tasks;
 };
 
 /* Parse `len` bytes (any bytes). 0; -E2BIG over PROFILE_MAX_BYTES; -EINVAL when

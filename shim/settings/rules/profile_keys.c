@@ -40,7 +40,7 @@ enum site_key {
     "live-bytes|min-size|max-size|reads|writes|nth|from|until"
 #define THREAD_KEYS "dram|pm|seen" /* the first in the order of enum hy_tier */
 
-static bool set_frame(struct hy_frame *frame, const char *value)
+bool profile_set_frame(struct hy_frame *frame, const char *value)
 {
     const char *plus = strstr(value, "+0x");
     char hex[2 * BUILD_ID_MAX + 1];
@@ -149,7 +149,7 @@ static void site_key(struct parser *ps, int key, const char *name, const char *v
     size_t len = strlen(value);
 
     if (key < PROFILE_MAX_FRAMES) {
-        if (set_frame(&s->frames[key], value))
+        if (profile_set_frame(&s->frames[key], value))
             s->n_frames |= (uint8_t)(1u << key); /* a mask until finish_sites */
         else
             profile_tell_value(ps, name, value, "a build-id and an offset, as in 0123abcd+0x4f0");
@@ -301,8 +301,7 @@ static void fact_key(struct parser *ps, const struct fact *f, const char *name, 
 
 /* --- [phases] ---------------------------------------------------------------- */
 
-/* The next word of a value, of at most cap - 1 bytes; false at its end. */
-static bool next_word(const char **at, char *word, size_t cap)
+bool profile_next_word(const char **at, char *word, size_t cap)
 {
     size_t n;
 
@@ -322,12 +321,12 @@ static bool parse_phase(const char *value, struct profile_phase *ret)
     struct profile_phase p = {0};
     char word[40];
 
-    if (!next_word(&value, word, sizeof(word)) ||
+    if (!profile_next_word(&value, word, sizeof(word)) ||
         text_parse_u64(word, strlen(word), &p.start_ms) < 0)
         return false;
-    if (!next_word(&value, word, sizeof(word)) || !set_class(&p.cls, word))
+    if (!profile_next_word(&value, word, sizeof(word)) || !set_class(&p.cls, word))
         return false;
-    if (next_word(&value, word, sizeof(word)) && !set_slowdown(&p.slowdown, word))
+    if (profile_next_word(&value, word, sizeof(word)) && !set_slowdown(&p.slowdown, word))
         return false;
     if (value[strspn(value, " \t")] != '\0')
         return false;
@@ -448,6 +447,9 @@ void profile_key(struct parser *ps, const char *name, const char *value)
         break;
     case SEC_MODULES:
         module_key(ps, name, value);
+        break;
+    case SEC_TASKS:
+        profile_task_key(ps, name, value);
         break;
     }
 }

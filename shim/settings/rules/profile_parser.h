@@ -18,6 +18,7 @@ enum section {
     SEC_RECORDED,
     SEC_PHASES,
     SEC_MODULES,
+    SEC_TASKS,
 };
 
 struct parser {
@@ -49,6 +50,13 @@ void profile_tell_unknown(struct parser *ps, const char *what, const char *name,
 void profile_tell_not_in_list(struct parser *ps, const char *what, const char *name, size_t len,
                               const char *list);
 
+/* A build-id and an offset; the next word of a value, of at most cap - 1 bytes. False: there is
+ * none, and nothing is taken. */
+bool profile_set_frame(struct hy_frame *frame, const char *value);
+bool profile_next_word(const char **at, char *word, size_t cap);
+
+/* A key of [tasks]. */
+void profile_task_key(struct parser *ps, const char *name, const char *value);
 /* A key of the present section. */
 void profile_key(struct parser *ps, const char *name, const char *value);
 

@@ -4,6 +4,7 @@
 /* Sum of squared distances from the mean share, below which shares are all alike: two instances
  * of each kind are 1. */
 #define SPREAD 0.75
+#define ALL_ON 0.95 /* of the data; the rest is pages at the borders */
 
 static double root(double v)
 {
@@ -30,6 +31,30 @@ void fit_add(struct task_fit *f, double share, double ns)
     f->t += ns;
     f->xt += share * ns;
     f->tt += ns * ns;
+}
+
+void fit_recall(struct task_fit *f, double dram_ns, double pm_ns)
+{
+    for (unsigned i = 0; i < FIT_LEAST / 2; i++) {
+        if (dram_ns > 0)
+            fit_add(f, 1, dram_ns);
+        if (pm_ns > 0)
+            fit_add(f, 0, pm_ns);
+    }
+}
+
+void fit_tell(const struct task_fit *f, double *ret_dram_ns, double *ret_pm_ns)
+{
+    struct fit_line l = fit_line(f);
+    double share = f->n > 0 ? f->x / f->n : 0.5;
+    *ret_dram_ns = *ret_pm_ns = 0;
+    if (l.known) {
+        *ret_dram_ns = HY_MAX(l.pm_ns - l.saving, 0.0);
+        *ret_pm_ns = l.pm_ns;
+    } else if (share > ALL_ON)
+        *ret_dram_ns = fit_mean(f);
+    else if (share < 1 - ALL_ON)
+        *ret_pm_ns = fit_mean(f);
 }
 
 double fit_mean(const struct task_fit *f)

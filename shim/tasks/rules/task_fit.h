@@ -23,6 +23,11 @@ struct fit_line {
 
 /* An instance: share of its data on DRAM (0 to 1) and how long it ran. */
 void fit_add(struct task_fit *f, double share, double ns);
+/* What an earlier run told of instances with all data on DRAM and on PM; 0: nothing. It counts as
+ * much as the least that is needed to know, so this run's own times soon outweigh it. */
+void fit_recall(struct task_fit *f, double dram_ns, double pm_ns);
+/* The same of this run, for a later one. */
+void fit_tell(const struct task_fit *f, double *ret_dram_ns, double *ret_pm_ns);
 double fit_mean(const struct task_fit *f); /* 0: none yet */
 struct fit_line fit_line(const struct task_fit *f);
 /* What may be counted on. Measured: two standard errors below it. Not yet: what the model of the

@@ -72,6 +72,20 @@ static void random_site(struct profile_site *s, unsigned i)
     s->until = (double)any(1000) / 1000;
 }
 
+static void random_task(struct profile_task *t)
+{
+    memset(t, 0, sizeof(*t));
+    for (unsigned k = 0; k < BUILD_ID_MAX; k++)
+        t->code.build_id[k] = (uint8_t)any(256);
+    t->code.offset = any(1 << 30);
+    t->needs = (uint8_t)(1 + any(PROFILE_MAX_NEEDS));
+    for (unsigned i = 0; i < t->needs; i++)
+        t->bytes[i] = any(1 << 24) * HY_PAGE;
+    t->count = any(1 << 30);
+    for (int tier = 0; tier < HY_TIERS; tier++)
+        t->ns[tier] = any(3) ? any(3000000) * 1000 : 0;
+}
+
 static void random_profile(struct profile *p, unsigned n_sites)
 {
     empty(p, sites_a);
@@ -93,6 +107,9 @@ static void random_profile(struct profile *p, unsigned n_sites)
     for (unsigned i = 0; i < p->n_phases; i++)
         p->phases[i] = (struct profile_phase){any(1 << 30), (enum hy_class)any(HY_CLASS_MAX),
                                               any(2) ? 0.001 + milli(20000) : 0};
+    p->n_tasks = (unsigned)any(PROFILE_MAX_TASKS + 1);
+    for (unsigned i = 0; i < p->n_tasks; i++)
+        random_task(&p->tasks[i]);
     p->option[p->n_options].id = OPT_DRAM;
     strcpy(p->option[p->n_options++].value, "25%");
     strcpy(p->source.method, "hardware (PAPI): 5 events of 8 threads");
@@ -130,6 +147,8 @@ static void assert_same(const struct profile *a, const struct profile *b)
         assert_int_equal(a->phases[i].cls, b->phases[i].cls);
         assert_true(near(a->phases[i].slowdown, b->phases[i].slowdown));
     }
+    assert_int_equal(a->n_tasks, b->n_tasks);
+    assert_memory_equal(a->tasks, b->tasks, a->n_tasks * sizeof(a->tasks[0]));
     assert_int_equal(a->n_options, b->n_options);
     assert_string_equal(a->option[0].value, b->option[0].value);
     assert_string_equal(a->source.method, b->source.method);
@@ -326,6 +345,38 @@ static void test_merge_again(void **state)
     assert_int_equal(last.source.runs, 3);
 }
 
+/* Counts are means; times are those of the run that knows them best. */
+static void test_merge_tasks(void **state)
+{
+    static struct profile into;
+    static struct profile_site all[1];
+    struct profile a = run_of(NULL, HY_CLASS_CPU, 0.4, 10), b = a;
+    struct profile_merge m;
+
+    (void)state;
+    random_task(&a.tasks[0]);
+    a.n_tasks = 1;
+    a.tasks[0].count = 100;
+    a.tasks[0].ns[HY_DRAM] = 1000;
+    a.tasks[0].ns[HY_PM] = 0;
+    b.tasks[0] = b.tasks[1] = a.tasks[0];
+    b.n_tasks = 2;
+    b.tasks[0].count = 20;
+    b.tasks[0].ns[HY_DRAM] = 7000;
+    b.tasks[0].ns[HY_PM] = 9000;
+    b.tasks[1].bytes[0] += HY_PAGE;
+    into.sites = all;
+    profile_merge_begin(&m, &into, 1);
+    assert_int_equal(profile_merge_add(&m, &a, "a", hear, NULL), 0);
+    assert_int_equal(profile_merge_add(&m, &b, "b", hear, NULL), 0);
+    profile_merge_end(&m);
+    assert_int_equal(into.n_tasks, 2);
+    assert_int_equal(into.tasks[0].count, 60);
+    assert_int_equal(into.tasks[0].ns[HY_DRAM], 1000);
+    assert_int_equal(into.tasks[0].ns[HY_PM], 9000);
+    assert_int_equal(into.tasks[1].count, 50);
+}
+
 static void test_fold(void **state)
 {
     static struct profile p;
@@ -421,8 +472,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_hostile_texts),
         cmocka_unit_test(test_rank),        cmocka_unit_test(test_merge),
-        cmocka_unit_test(test_merge_again), cmocka_unit_test(test_run_facts),
-        cmocka_unit_test(test_fold),
+        cmocka_unit_test(test_merge_again), cmocka_unit_test(test_merge_tasks),
+        cmocka_unit_test(test_run_facts),   cmocka_unit_test(test_fold),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

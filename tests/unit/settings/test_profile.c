@@ -24,6 +24,12 @@ static void assert_full(void)
     assert_true(p.phases[0].start_ms == 0 && p.phases[0].cls == HY_CLASS_BANDWIDTH);
     assert_true(p.phases[0].slowdown == 5.97 && p.phases[1].start_ms == 1200);
     assert_true(p.phases[1].cls == HY_CLASS_UNKNOWN && p.phases[1].slowdown == 0);
+    assert_int_equal(p.n_tasks, 2);
+    assert_memory_equal(p.tasks[0].code.build_id, id, sizeof(id));
+    assert_true(p.tasks[0].code.offset == 0x4f0 && p.tasks[0].count == 480);
+    assert_true(p.tasks[0].needs == 2 && p.tasks[0].bytes[1] == 8192);
+    assert_true(p.tasks[0].ns[HY_DRAM] == 310000 && p.tasks[0].ns[HY_PM] == 1200000);
+    assert_true(p.tasks[1].ns[HY_DRAM] == 2000000 && p.tasks[1].ns[HY_PM] == 0);
     assert_string_equal(p.source.figures, "measured on a host");
     assert_true(p.source.pm_bytes == 1024 * HY_GIB && p.source.cpus == 40);
     assert_true(p.source.runs == 3 && p.source.confidence == 0.875 && p.source.known == 99.5);

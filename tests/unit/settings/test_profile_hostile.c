@@ -161,6 +161,29 @@ static void test_bad_sites(void **state)
     assert_int_equal(n_heard, 1);
 }
 
+static void test_bad_tasks(void **state)
+{
+    static const char *const tasks[] = {
+        "aa+0x1 4K 1 2us",         "4K 1 2us 3us",        "aa+0x1 4K many 2us 3us",
+        "aa+0x1 4K+ 1 2us 3us",    "aa+0x1 4K 1 2 3us",   "aa+0x1 4K 1 0us 3us",
+        "aa+0x1 4K 1 2us 3us 4us", "aa+0x1 4K 1 2us 61m", "aa+0x1 1+2+3+4+5+6+7+8+9 1 2us -"};
+    char text[256];
+
+    (void)state;
+    for (unsigned i = 0; i < HY_ARRAY_SIZE(tasks); i++) {
+        snprintf(text, sizeof(text), "[tasks]\ntask1 = %s\n", tasks[i]);
+        assert_int_equal(parse(text), 0);
+        assert_int_equal(n_heard, 1);
+        assert_heard("task1 = ");
+        assert_int_equal(p.n_tasks, 0);
+    }
+    assert_int_equal(parse("[tasks]\ntask2 = aa+0x1 4K 1 - -\ntask1 = aa+0x1 4K 1 - -\nt = 1\n"),
+                     0);
+    assert_int_equal(p.n_tasks, 1);
+    assert_heard("numbered from 1");
+    assert_heard("unknown key \"t\"");
+}
+
 static void test_bad_records(void **state)
 {
     static const char *const phases[] = {"0",         "0 fast", "x cpu 1",    "0 cpu 0",
@@ -308,11 +331,11 @@ static void test_flipped_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_truncated),     cmocka_unit_test(test_not_a_profile),
-        cmocka_unit_test(test_bad_lines),     cmocka_unit_test(test_bad_after_good),
-        cmocka_unit_test(test_bad_sites),     cmocka_unit_test(test_bad_records),
-        cmocka_unit_test(test_long_lines),    cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_flipped_bytes),
+        cmocka_unit_test(test_truncated),   cmocka_unit_test(test_not_a_profile),
+        cmocka_unit_test(test_bad_lines),   cmocka_unit_test(test_bad_after_good),
+        cmocka_unit_test(test_bad_sites),   cmocka_unit_test(test_bad_tasks),
+        cmocka_unit_test(test_bad_records), cmocka_unit_test(test_long_lines),
+        cmocka_unit_test(test_hostile),     cmocka_unit_test(test_flipped_bytes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,7 @@
 #include "tasks/rules/shadow.h"
 #include "tasks/rules/stage_plan.h"
 #include "tasks/rules/task_fit.h"
+#include "tasks/rules/task_known.h"
 #include "tasks/rules/task_verdict.h"
 
 /* --- which tasks start next -------------------------------------------------------------- */
@@ -184,6 +185,56 @@ static void before_it_is_measured_the_model_speaks(void **state)
     assert_true(saving > 749 && saving < 751);
 }
 
+static void an_earlier_run_speaks_first(void **state)
+{
+    struct task_fit f = {0};
+    double dram, pm;
+    (void)state;
+    fit_recall(&f, 400, 1000);
+    assert_true(fit_line(&f).known);
+    assert_true(fit_saving(&f, 0) > 599 && fit_saving(&f, 0) < 601);
+    for (int i = 0; i < 100; i++) /* but here there is nothing to gain */
+        fit_add(&f, i & 1, 400);
+    assert_true(fit_line(&f).saving < 60);
+    fit_tell(&f, &dram, &pm);
+    assert_true(dram > 380 && dram < 420 && pm > 400 && pm < 460);
+    f = (struct task_fit){0};
+    fit_recall(&f, 400, 0); /* recorded on DRAM only: the first few here tell the rest */
+    assert_false(fit_line(&f).known);
+    assert_true(fit_saving(&f, 0) == 0);
+    for (int i = 0; i < 3; i++)
+        fit_add(&f, 0, 1000);
+    assert_true(fit_saving(&f, 0) > 599 && fit_saving(&f, 0) < 601);
+    f = (struct task_fit){0};
+    fit_tell(&f, &dram, &pm);
+    assert_true(dram == 0 && pm == 0);
+    for (int i = 0; i < 9; i++)
+        fit_add(&f, 1, 400);
+    fit_tell(&f, &dram, &pm);
+    assert_true(dram == 400 && pm == 0);
+}
+
+static void a_type_is_known_by_code_and_sizes(void **state)
+{
+    static struct profile p;
+    struct hy_frame code = {.build_id = {1, 2}, .offset = 0x40}, other = code;
+    uint32_t pages[2] = {63, 3};
+    (void)state;
+    p.n_tasks = 2;
+    p.tasks[0] = (struct profile_task){.code = code, .needs = 1, .bytes = {64 * HY_PAGE}};
+    p.tasks[1] =
+        (struct profile_task){.code = code, .needs = 2, .bytes = {64 * HY_PAGE, 3 * HY_PAGE}};
+    assert_ptr_equal(task_known(&p, &code, pages, 2), &p.tasks[1]);
+    assert_ptr_equal(task_known(&p, &code, pages, 1), &p.tasks[0]);
+    pages[1] = 5;
+    assert_null(task_known(&p, &code, pages, 2));
+    other.offset++;
+    assert_null(task_known(&p, &other, pages, 1));
+    other = code;
+    other.build_id[1]++;
+    assert_null(task_known(&p, &other, pages, 1));
+}
+
 /* --- sharing, and whether it pays -------------------------------------------------------- */
 
 static void one_type_shares_evenly(void **state)
@@ -316,6 +367,8 @@ int main(void)
         cmocka_unit_test(the_line_is_found),
         cmocka_unit_test(noise_is_no_gain),
         cmocka_unit_test(before_it_is_measured_the_model_speaks),
+        cmocka_unit_test(an_earlier_run_speaks_first),
+        cmocka_unit_test(a_type_is_known_by_code_and_sizes),
         cmocka_unit_test(one_type_shares_evenly),
         cmocka_unit_test(other_types_share_by_the_longest_time),
         cmocka_unit_test(a_stage_must_pay_for_copy_and_eviction),
