@@ -16,11 +16,11 @@ enum { SHUT, OPEN, HELD };
 
 static struct row {
     uint32_t place[LENGTHS][EACH];
-} __attribute__((aligned(64))) rows[HY_TIERS][ROWS];
+} __attribute__((aligned(64))) parking[HY_TIERS][ROWS];
 
 static uint32_t *places_for(enum hy_tier t, uint32_t len)
 {
-    return rows[t][hy_cache->number % ROWS].place[len % LENGTHS];
+    return parking[t][hy_cache->number % ROWS].place[len % LENGTHS];
 }
 
 static bool change(uint32_t *place, uint32_t from, uint32_t to)
@@ -72,7 +72,7 @@ void parked_widen(enum hy_tier t, uint32_t len)
 void parked_drain(enum hy_tier t)
 {
     struct pages *p = &hy_pages[t];
-    uint32_t *place = rows[t][0].place[0];
+    uint32_t *place = parking[t][0].place[0];
     if (p->parked == 0)
         return;
     __atomic_store_n(&p->parked, 0, __ATOMIC_RELAXED);
@@ -85,7 +85,7 @@ void parked_drain(enum hy_tier t)
 
 void parked_count(enum hy_tier t, uint64_t *ret_runs, uint64_t *ret_pages)
 {
-    const uint32_t *place = rows[t][0].place[0];
+    const uint32_t *place = parking[t][0].place[0];
     *ret_runs = *ret_pages = 0;
     for (size_t k = 0; hy_pages[t].parked && k < PLACES; k++) {
         uint32_t v = __atomic_load_n(&place[k], __ATOMIC_RELAXED);

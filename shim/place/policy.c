@@ -16,7 +16,8 @@
 #include "sys/log.h"
 #include "sys/os.h"
 
-struct policy_state hy_pol;
+/* What a start writes, its first bytes, in one page. */
+struct policy_state hy_pol __attribute__((aligned(256)));
 
 static void note_peak(enum hy_tier t, uint64_t now)
 {

@@ -13,7 +13,7 @@ static struct migrator here;
 static bool tried, watches;
 
 /* Only the books tell the two memories apart: all times are of DRAM. */
-static bool one_memory(void)
+static bool is_emulated_here(void)
 {
     return here.way == MIGRATE_EMULATED && !emulator_open();
 }
@@ -23,7 +23,7 @@ static int where(void *base, unsigned pages, int8_t *ret_tier)
     void *page[MIGRATE_PAGES];
     for (unsigned i = 0; i < pages && i < MIGRATE_PAGES; i++)
         page[i] = (char *)base + i * HY_PAGE;
-    if (one_memory()) {
+    if (is_emulated_here()) {
         memset(ret_tier, HY_DRAM, pages);
         return 0;
     }
@@ -83,7 +83,7 @@ void record_tasks_tick(void)
 
 void record_tasks_get(struct profile *p)
 {
-    p->n_tasks = watches || !one_memory() ? staging_known(p->tasks) : 0;
+    p->n_tasks = watches || !is_emulated_here() ? staging_known(p->tasks) : 0;
 }
 
 void record_tasks_child(void)
