@@ -4,8 +4,6 @@
  * charged here, and follows every change, of moves and of memory that comes and goes. */
 #include "pages/migrate_books.h"
 
-#include <pthread.h>
-
 #include "core/pause.h"
 #include "core/state.h"
 #include "heap/supply.h"
@@ -15,8 +13,9 @@
 #include "place/policy.h"
 #include "sys/emulator.h"
 #include "sys/filter.h"
+#include "sys/lock.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct hy_lock lock;
 static int64_t settled; /* pages, under lock */
 static bool active;
 static size_t watched[HY_TIERS]; /* chunks of the supply */
@@ -52,9 +51,9 @@ static void settle(uint64_t paid)
 
 void books_settle(uint64_t paid)
 {
-    pthread_mutex_lock(&lock);
+    hy_lock_take(&lock);
     settle(paid);
-    pthread_mutex_unlock(&lock);
+    hy_lock_release(&lock);
 }
 
 void migrate_discarded(void *base, size_t bytes, enum hy_tier home)
@@ -111,7 +110,7 @@ bool migrate_split(void *base, size_t bytes)
     if ((m->backend != HY_PM_NODE && m->backend != HY_PM_EMULATED) || runtime_is_sandboxed() ||
         !policy_charge(HY_PM, bytes, false))
         return false;
-    pthread_mutex_lock(&lock);
+    hy_lock_take(&lock);
     bool ok = note_end(NULL, base, bytes);
     if (ok && !lend(base, bytes, HY_PM)) {
         (void)lend(base, bytes, HY_DRAM);
@@ -121,7 +120,7 @@ bool migrate_split(void *base, size_t bytes)
         sampler_rehome(base, bytes, HY_PM);
         settle(0);
     }
-    pthread_mutex_unlock(&lock);
+    hy_lock_release(&lock);
     if (!ok)
         policy_discharge(HY_PM, bytes);
     return ok;
@@ -129,19 +128,19 @@ bool migrate_split(void *base, size_t bytes)
 
 void migrate_join(void *base, size_t bytes)
 {
-    pthread_mutex_lock(&lock);
+    hy_lock_take(&lock);
     (void)supply_purge(HY_DRAM, base, bytes);
     (void)lend(base, bytes, HY_DRAM);
     (void)note_end(base, NULL, 0);
     sampler_rehome(base, bytes, HY_DRAM);
     settle(0);
-    pthread_mutex_unlock(&lock);
+    hy_lock_release(&lock);
     policy_discharge(HY_PM, bytes);
 }
 
 static void watch_chunk(char *base, size_t bytes, enum hy_tier t)
 {
-    pthread_mutex_lock(&lock);
+    hy_lock_take(&lock);
     (void)sampler_add(base, bytes, t, true);
     for (unsigned i = 0; i < ENDS; i++) {
         char *from = HY_MAX((char *)end_of[i].base, base);
@@ -150,7 +149,7 @@ static void watch_chunk(char *base, size_t bytes, enum hy_tier t)
             sampler_rehome(from, (size_t)(to - from), HY_PM);
     }
     settle(0);
-    pthread_mutex_unlock(&lock);
+    hy_lock_release(&lock);
 }
 
 static void watch_mapping(void *base, size_t bytes, enum hy_tier t)
@@ -171,12 +170,12 @@ void books_watch_new(void)
 
 void books_prefork(void)
 {
-    pthread_mutex_lock(&lock);
+    hy_lock_prefork(&lock);
     sampler_prefork();
 }
 
 void books_postfork(void)
 {
     sampler_postfork();
-    pthread_mutex_unlock(&lock);
+    hy_lock_postfork(&lock);
 }

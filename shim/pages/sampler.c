@@ -17,10 +17,10 @@ static uint64_t count_blocks(void)
 uint64_t sampler_blocks(void)
 {
     uint64_t n = 0;
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     if (hy_sampler)
         n = count_blocks();
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
     return n;
 }
 
@@ -86,7 +86,7 @@ static void drop_access(uintptr_t address, bool store)
 unsigned sampler_begin(uint64_t blocks)
 {
     unsigned n = 0;
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     uint64_t all = hy_sampler && hy_sampler->writes ? count_blocks() : 0;
     if (all > 0) {
         uint64_t number[SAMPLER_BATCH];
@@ -100,19 +100,19 @@ unsigned sampler_begin(uint64_t blocks)
         if (sampler_counts())
             (void)hy_sampler->writes->drain(drop_access);
     }
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
     /* One at a time: add and remove, which the program waits for, come in between. */
     for (unsigned i = 0; i < n; i++) {
-        pthread_mutex_lock(&hy_sampler_lock);
+        hy_lock_take(&hy_sampler_lock);
         if (!hy_sampler->slot[i].gone)
             sampler_place_block(hy_sampler->slot[i].base, hy_sampler->slot[i].pages);
         each_source(i, 0, true);
-        pthread_mutex_unlock(&hy_sampler_lock);
+        hy_lock_release(&hy_sampler_lock);
     }
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     if (n)
         next_round();
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
     return n;
 }
 
@@ -143,11 +143,11 @@ static void accesses(uintptr_t address, bool store)
 void sampler_round(unsigned round)
 {
     for (unsigned i = 0; hy_sampler && i < hy_sampler->slots; i++) {
-        pthread_mutex_lock(&hy_sampler_lock);
+        hy_lock_take(&hy_sampler_lock);
         each_source(i, round, false);
-        pthread_mutex_unlock(&hy_sampler_lock);
+        hy_lock_release(&hy_sampler_lock);
     }
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     if (hy_sampler && hy_sampler->slots) {
         if (hy_sampler->reads && hy_sampler->reads->drain)
             (void)hy_sampler->reads->drain(accesses);
@@ -156,7 +156,7 @@ void sampler_round(unsigned round)
         if (round + 1 < HISTORY_ROUNDS)
             next_round();
     }
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
 }
 
 /* How many accesses a page has that is always in use: twice the mean of those that have any.
@@ -215,7 +215,7 @@ static void note_absent(unsigned at, const struct slot *b, struct pass_stats *st
 void sampler_end(struct pass_stats *stats)
 {
     memset(stats, 0, sizeof(*stats));
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     if (hy_sampler)
         hy_sampler->gain = 0;
     uint64_t most =
@@ -242,32 +242,32 @@ void sampler_end(struct pass_stats *stats)
         hy_sampler->counted = hy_sampler->slots;
         hy_sampler->slots = 0;
     }
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
 }
 
 void sampler_price(const struct worth_rule *rule)
 {
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     if (hy_sampler)
         hy_sampler->rule = *rule;
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
 }
 
 int64_t sampler_gain(void)
 {
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     int64_t gain = hy_sampler ? hy_sampler->gain : 0;
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
     return gain;
 }
 
 unsigned sampler_period(void)
 {
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     unsigned period = hy_sampler && hy_sampler->writes && hy_sampler->writes->drain
                           ? hy_sampler->writes->period
                           : 0;
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
     return period;
 }
 
@@ -275,7 +275,7 @@ bool sampler_accesses(const void *base, size_t bytes, uint64_t *sum)
 {
     uintptr_t at = (uintptr_t)base, end = at + bytes;
     bool all = true;
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     for (; all && at < end; at += HY_PAGE) {
         struct slot *b = hy_sampler ? slot_among(hy_sampler->counted, at) : NULL;
         all = b && !b->gone;
@@ -283,7 +283,7 @@ bool sampler_accesses(const void *base, size_t bytes, uint64_t *sum)
             *sum += b->accesses[(at - b->base) / HY_PAGE].reads +
                     b->accesses[(at - b->base) / HY_PAGE].writes;
     }
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
     return all;
 }
 
@@ -304,14 +304,14 @@ unsigned sampler_moves(const struct move_limits *l, uint64_t visits, struct page
     struct move_plan plan;
     struct move move[64];
     unsigned n = 0;
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     if (hy_sampler) {
         move_plan(&hy_sampler->map, l, &plan);
         n = move_list(hy_sampler->history, hy_sampler->ranges, &plan, &hy_sampler->hand, visits,
                       move, HY_MIN(cap, (unsigned)HY_ARRAY_SIZE(move)), ret_regret);
     }
     to_addresses(move, n, list);
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
     return n;
 }
 
@@ -321,19 +321,19 @@ unsigned sampler_takeback(struct page_move *list, unsigned cap, uint64_t *ret_pa
     unsigned n = 0;
     if (ret_pairs)
         *ret_pairs = 0;
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     if (hy_sampler)
         n = takeback_list(hy_sampler->history, hy_sampler->ranges, move,
                           HY_MIN(cap, (unsigned)HY_ARRAY_SIZE(move)), ret_pairs);
     to_addresses(move, n, list);
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
     return n;
 }
 
 bool sampler_all_on(const void *base, size_t bytes, enum hy_tier t)
 {
     uintptr_t from = (uintptr_t)base;
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     unsigned at = hy_sampler ? sampler_find(from) : 0;
     bool all = hy_sampler && at < hy_sampler->ranges && hy_sampler->range[at].base <= from;
     uint32_t page = all ? (uint32_t)((from - hy_sampler->range[at].base) / HY_PAGE) : 0;
@@ -344,14 +344,14 @@ bool sampler_all_on(const void *base, size_t bytes, enum hy_tier t)
         all = g.tier == t;
         page = g.first + g.pages;
     }
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
     return all;
 }
 
 void sampler_moved(void *base, size_t bytes, enum hy_tier to, bool moved)
 {
     uintptr_t from = (uintptr_t)base;
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     unsigned at = hy_sampler ? sampler_find(from) : 0;
     /* It may have been unmapped meanwhile. */
     if (hy_sampler && at < hy_sampler->ranges && hy_sampler->range[at].base <= from) {
@@ -361,7 +361,7 @@ void sampler_moved(void *base, size_t bytes, enum hy_tier to, bool moved)
         else
             history_refused(&hy_sampler->history[at], first, (uint32_t)(bytes / HY_PAGE));
     }
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
 }
 
 void sampler_cool(void)
@@ -369,10 +369,10 @@ void sampler_cool(void)
     bool more = true;
     /* One at a time, as others wait. */
     for (unsigned i = 0; more; i++) {
-        pthread_mutex_lock(&hy_sampler_lock);
+        hy_lock_take(&hy_sampler_lock);
         more = hy_sampler && i < hy_sampler->ranges;
         if (more)
             history_cool(&hy_sampler->history[i]);
-        pthread_mutex_unlock(&hy_sampler_lock);
+        hy_lock_release(&hy_sampler_lock);
     }
 }

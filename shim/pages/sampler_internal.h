@@ -6,10 +6,9 @@
 #ifndef HYBRID_PAGES_SAMPLER_INTERNAL_H
 #define HYBRID_PAGES_SAMPLER_INTERNAL_H
 
-#include <pthread.h>
-
 #include "pages/rules/coverage.h"
 #include "pages/sampler.h"
+#include "sys/lock.h"
 
 #define BLOCK_BYTES (HISTORY_BLOCK * HY_PAGE)
 
@@ -53,7 +52,8 @@ struct sampler {
 };
 
 extern struct sampler *hy_sampler; /* mapped when opened: a passive process has no use for it */
-extern pthread_mutex_t hy_sampler_lock;
+/* Threads of the program take it as well, when memory goes. */
+extern struct hy_lock hy_sampler_lock;
 
 /* Are accesses counted page by page? Settled when the sampler is opened. */
 static inline bool sampler_counts(void)

@@ -105,12 +105,12 @@ unsigned sampler_places(uint64_t budget, sampler_where_fn where, void *arg,
         struct sampler_part_of block;
         /* One at a time, as others wait. Under the lock, so that what the program gives back
          * meanwhile is known afterwards. */
-        pthread_mutex_lock(&hy_sampler_lock);
+        hy_lock_take(&hy_sampler_lock);
         more = hy_sampler && next_block(&at, &block);
         if (more)
             find_in(&a, at, block,
                     foreign_step(hy_sampler->map.on[HY_DRAM] + hy_sampler->map.on[HY_PM], budget));
-        pthread_mutex_unlock(&hy_sampler_lock);
+        hy_lock_release(&hy_sampler_lock);
     }
     *ret_asked = a.asked;
     return a.n;
@@ -119,23 +119,23 @@ unsigned sampler_places(uint64_t budget, sampler_where_fn where, void *arg,
 void sampler_pin(void *base, size_t bytes)
 {
     uintptr_t from = (uintptr_t)base, to = from + bytes;
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     for (unsigned at = hy_sampler ? sampler_find(from) : 0;
          hy_sampler && at < hy_sampler->ranges && hy_sampler->range[at].base < to; at++) {
         struct sampler_part_of p = sampler_part(at, from, to);
         history_pin(&hy_sampler->history[at], p.first, p.pages);
     }
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
 }
 
 void sampler_ask_places(sampler_where_fn where, void *arg)
 {
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     if (hy_sampler) {
         hy_sampler->where = where;
         hy_sampler->where_arg = arg;
     }
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
 }
 
 void sampler_place_block(uintptr_t base, uint32_t pages)

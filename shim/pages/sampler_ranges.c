@@ -6,7 +6,7 @@
 #include "sys/os.h"
 
 struct sampler *hy_sampler;
-pthread_mutex_t hy_sampler_lock = PTHREAD_MUTEX_INITIALIZER;
+struct hy_lock hy_sampler_lock;
 
 /* --- ranges -------------------------------------------------------------------------- */
 
@@ -187,7 +187,7 @@ int sampler_add(void *base, size_t bytes, enum hy_tier home, bool grows)
         return -ENODEV;
     if (bytes < HY_PAGE || (from | bytes) % HY_PAGE)
         return -EINVAL;
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     remove_locked(from, from + bytes);
     int r = source_add(base, bytes);
     if (r == 0) {
@@ -195,7 +195,7 @@ int sampler_add(void *base, size_t bytes, enum hy_tier home, bool grows)
         if (r != 0)
             source_remove(base, bytes);
     }
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
     return r;
 }
 
@@ -204,7 +204,7 @@ void sampler_remove(void *base, size_t bytes)
     uintptr_t from = (uintptr_t)base;
     if (!hy_sampler)
         return;
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     bytes = hy_align_up(bytes, HY_PAGE);
     /* What is between may be watched by a userfaultfd of the program's. */
     for (unsigned at = sampler_find(from);
@@ -214,7 +214,7 @@ void sampler_remove(void *base, size_t bytes)
         source_remove((void *)lo, hi - lo);
     }
     remove_locked(from, from + bytes);
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
 }
 
 void sampler_discard(void *base, size_t bytes)
@@ -222,20 +222,20 @@ void sampler_discard(void *base, size_t bytes)
     uintptr_t from = (uintptr_t)base, to = from + bytes;
     if (!hy_sampler)
         return;
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     for (unsigned at = sampler_find(from);
          at < hy_sampler->ranges && hy_sampler->range[at].base < to; at++) {
         struct sampler_part_of p = sampler_part(at, from, to);
         history_absent(&hy_sampler->history[at], p.first, p.pages, hy_sampler->range[at].home);
     }
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
 }
 
 void sampler_rehome(void *base, size_t bytes, enum hy_tier home)
 {
     uintptr_t from = (uintptr_t)base;
     unsigned at;
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     /* The sources go on watching it: nothing is asked of the kernel but memory for records. */
     if (hy_sampler && (at = sampler_find(from)) < hy_sampler->ranges &&
         hy_sampler->range[at].base <= from) {
@@ -243,16 +243,16 @@ void sampler_rehome(void *base, size_t bytes, enum hy_tier home)
         if (home == HY_PM || !joins(from, home, &at) || extend(at, bytes) != 0)
             (void)insert(from, bytes, home, home == HY_DRAM);
     }
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
 }
 
 int64_t sampler_extra_dram(void)
 {
     int64_t n = 0;
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     if (hy_sampler)
         n = (int64_t)(hy_sampler->map.on[HY_DRAM] - hy_sampler->home[HY_DRAM]);
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
     return n;
 }
 
@@ -294,15 +294,15 @@ int sampler_open(const struct sampler_source *const *sources, const struct predi
     for (unsigned i = 0; i + 1 < SOURCES && sources[i]; i++)
         fresh->source[i] = sources[i];
     fresh->reads = open_reads(fresh->source, writes);
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     hy_sampler = fresh;
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
     return 0;
 }
 
 void sampler_close(void)
 {
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     if (hy_sampler) {
         if (hy_sampler->writes)
             hy_sampler->writes->close();
@@ -313,13 +313,13 @@ void sampler_close(void)
         os_unmap(hy_sampler, sizeof(*hy_sampler));
         hy_sampler = NULL;
     }
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
 }
 
 const char *sampler_source_name(bool writes)
 {
     const char *name = NULL;
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     const struct sampler_source *of = !hy_sampler ? NULL
                                       : writes    ? hy_sampler->writes
                                                   : hy_sampler->reads;
@@ -327,23 +327,23 @@ const char *sampler_source_name(bool writes)
         name = of->name;
     else if (hy_sampler && !writes && hy_sampler->writes && hy_sampler->writes->reads)
         name = hy_sampler->writes->name;
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
     return name;
 }
 
 void sampler_prefork(void)
 {
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_prefork(&hy_sampler_lock);
 }
 
 void sampler_postfork(void)
 {
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_postfork(&hy_sampler_lock);
 }
 
 void sampler_suspend(void)
 {
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     if (hy_sampler) {
         hy_sampler->slots = 0;
         if (hy_sampler->writes)
@@ -352,13 +352,13 @@ void sampler_suspend(void)
             hy_sampler->reads->close();
         hy_sampler->reads = NULL;
     }
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
 }
 
 int sampler_reopen(void)
 {
     int r = 0;
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     if (hy_sampler) {
         hy_sampler->slots = 0;
         hy_sampler->writes->close();
@@ -373,7 +373,7 @@ int sampler_reopen(void)
         if (r != 0)
             hy_sampler->writes = NULL;
     }
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
     return r;
 }
 
@@ -391,9 +391,9 @@ void sampler_renew_reads(void)
 
 bool sampler_alive(void)
 {
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     bool ok = hy_sampler && hy_sampler->writes &&
               (!hy_sampler->writes->alive || hy_sampler->writes->alive());
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
     return ok;
 }

@@ -8,42 +8,42 @@ void sampler_totals(uint64_t ret_pages[HY_TIERS][BANDS], uint64_t ret_on[HY_TIER
 {
     memset(ret_pages, 0, HY_TIERS * sizeof(ret_pages[0]));
     memset(ret_on, 0, HY_TIERS * sizeof(ret_on[0]));
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     for (unsigned t = 0; hy_sampler && t < HY_TIERS; t++) {
         ret_on[t] = hy_sampler->map.on[t];
         for (unsigned band = 0; band < BANDS; band++)
             ret_pages[t][band] = hy_sampler->map.band[t][band];
     }
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
 }
 
 uint64_t sampler_wanted(void)
 {
     uint64_t n = 0;
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     for (unsigned band = BAND_HOT_RD; hy_sampler && band < BANDS; band++)
         n += hy_sampler->map.band[HY_PM][band];
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
     return n;
 }
 
 bool sampler_cold(uint32_t ret[SAMPLER_PARTS], uint64_t *ret_pages)
 {
     bool counted;
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     counted = hy_sampler && sampler_counts() && demand_cold(&hy_sampler->map, SAMPLER_PARTS, ret);
     *ret_pages = counted ? hy_sampler->map.on[HY_DRAM] + hy_sampler->map.on[HY_PM] : 0;
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
     return counted;
 }
 
 uint64_t sampler_ranked(unsigned from)
 {
     uint64_t n = 0;
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     for (unsigned s = from; hy_sampler && s < SCORES; s++)
         n += hy_sampler->map.movable[HY_PM][s];
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
     return n;
 }
 
@@ -66,7 +66,7 @@ unsigned sampler_bins(struct sampler_bin *bins, unsigned cap)
 {
     unsigned n = 0;
     uint64_t all = 0, each, in_bin = 0;
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     for (unsigned i = 0; hy_sampler && i < hy_sampler->ranges; i++)
         all += hy_sampler->history[i].pages;
     each = cap ? (all + cap - 1) / cap : 0;
@@ -81,7 +81,7 @@ unsigned sampler_bins(struct sampler_bin *bins, unsigned cap)
             in_bin = (in_bin + pages) % each;
             first += pages;
         }
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
     return n;
 }
 
@@ -89,7 +89,7 @@ bool sampler_far(const void *base, size_t *bytes)
 {
     uintptr_t from = (uintptr_t)base, at = from, to = from + *bytes;
     int first = -1;
-    pthread_mutex_lock(&hy_sampler_lock);
+    hy_lock_take(&hy_sampler_lock);
     for (unsigned r = hy_sampler ? sampler_find(at) : 0; at < to; r++) {
         if (!hy_sampler || r == hy_sampler->ranges || hy_sampler->range[r].base > at)
             break;
@@ -106,7 +106,7 @@ bool sampler_far(const void *base, size_t *bytes)
         if (at < end)
             break;
     }
-    pthread_mutex_unlock(&hy_sampler_lock);
+    hy_lock_release(&hy_sampler_lock);
     if (first >= 0)
         *bytes = at - from;
     return first == HY_PM;
