@@ -5,7 +5,7 @@
 
 struct pages hy_pages[HY_TIERS];
 /* Others have a use for what is free. */
-static bool little;
+static enum heap_dram dram;
 
 /* What is known of a free run: as in struct granule. */
 struct free_run {
@@ -174,14 +174,14 @@ static void sift(enum hy_tier t, uint32_t i, struct free_run *run)
 static bool by_place(enum hy_tier t)
 {
     return t == HY_DRAM && hy_hg.host.lies_far && !hy_pages[t].tight &&
-           __atomic_load_n(&little, __ATOMIC_RELAXED);
+           __atomic_load_n(&dram, __ATOMIC_RELAXED) == HEAP_DRAM_SHORT;
 }
 
 static inline uint64_t dirty_limit(enum hy_tier t)
 {
     const struct pages *p = &hy_pages[t];
     enum keep_mood mood = p->tight ? KEEP_TIGHT : KEEP_USUAL;
-    if (HY_UNLIKELY(__atomic_load_n(&little, __ATOMIC_RELAXED)))
+    if (HY_UNLIKELY(__atomic_load_n(&dram, __ATOMIC_RELAXED) == HEAP_DRAM_SHORT))
         mood = by_place(t) ? KEEP_FAR : KEEP_LITTLE;
     uint64_t limit = keep_limit(&p->keep, live_pages(p), mood);
     return limit - HY_MIN(limit, p->parked);
@@ -190,7 +190,7 @@ static inline uint64_t dirty_limit(enum hy_tier t)
 bool free_may_park(enum hy_tier t, uint32_t len)
 {
     const struct pages *p = &hy_pages[t];
-    return !__atomic_load_n(&little, __ATOMIC_RELAXED) &&
+    return __atomic_load_n(&dram, __ATOMIC_RELAXED) == HEAP_DRAM_AMPLE &&
            p->parked + len <= keep_parked_limit(live_pages(p)) &&
            p->dirty.granules + len <= dirty_limit(t);
 }
@@ -253,14 +253,15 @@ void pages_decay(enum hy_tier t, size_t max_bytes)
     hy_lock_release(&p->lock);
 }
 
-void heap_keep_little(bool keep_little)
+void heap_set_dram(enum heap_dram now)
 {
-    bool before = __atomic_exchange_n(&little, keep_little, __ATOMIC_RELAXED);
-    for (int t = 0; keep_little && !before && t < HY_TIERS; t++) {
+    enum heap_dram before = __atomic_exchange_n(&dram, now, __ATOMIC_RELAXED);
+    for (int t = 0; now > before && t < HY_TIERS; t++) {
         hy_lock_take(&hy_pages[t].lock);
         struct pages *p = &hy_pages[t];
         parked_drain((enum hy_tier)t);
-        free_purge_down_to((enum hy_tier)t, keep_limit(&p->keep, live_pages(p), KEEP_LITTLE));
+        if (now == HEAP_DRAM_SHORT)
+            free_purge_down_to((enum hy_tier)t, keep_limit(&p->keep, live_pages(p), KEEP_LITTLE));
         hy_lock_release(&hy_pages[t].lock);
     }
 }

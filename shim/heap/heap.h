@@ -127,8 +127,10 @@ void heap_reopen(enum hy_tier t);
 void heap_all_resident(bool is); /* mlockall: what is not needed costs as much as what is */
 /* Give back what has lain free since the last tick; at most max_bytes. */
 void heap_decay(enum hy_tier t, size_t max_bytes);
-/* DRAM is short: what is freed of it goes back at once, to whoever touches memory next. */
-void heap_keep_little(bool keep_little);
+/* How much DRAM the kernel still has for who touches memory next. While it is short, what is freed
+ * of it goes back at once; when it is no longer ample, no run waits for its like (parked.h). */
+enum heap_dram { HEAP_DRAM_AMPLE, HEAP_DRAM_SCARCE, HEAP_DRAM_SHORT };
+void heap_set_dram(enum heap_dram now);
 void heap_trim(enum hy_tier t); /* all that is free, this thread's cache included */
 void heap_get_stats(enum hy_tier t, struct heap_stats *ret);
 void heap_thread_exit(void *unused); /* flush its cache; from then on it works uncached */

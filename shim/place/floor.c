@@ -8,6 +8,8 @@
 
 /* With less than this part of it free, DRAM is short; with twice as much it is no longer. */
 #define SHORT 16
+/* It is ample while at least this part is free. */
+#define AMPLE 2
 /* A node's last part lies below the kernel's watermarks: it goes to another node instead. */
 #define WATERMARK 64
 
@@ -53,5 +55,6 @@ void floor_tick(void)
     uint64_t used = policy_dram_used(), free = floor_dram_free();
     __atomic_store_n(&left_of, free + HY_MIN(used, UINT64_MAX - free), __ATOMIC_RELAXED);
     is_short = free < hy_machine.dram_bytes / (is_short ? SHORT / 2 : SHORT);
-    heap_keep_little(is_short);
+    bool is_ample = free >= hy_machine.dram_bytes / AMPLE;
+    heap_set_dram(is_short ? HEAP_DRAM_SHORT : is_ample ? HEAP_DRAM_AMPLE : HEAP_DRAM_SCARCE);
 }

@@ -23,7 +23,7 @@ uint64_t floor_dram_free(void);
 /* The same by the last look and what was charged since: for malloc, whose threads read no files.
  * 0 before the first. */
 uint64_t floor_dram_left(void);
-/* A look at it, by the control thread: while DRAM is short the heaps keep little that is free. */
+/* A look at it, by the control thread: it tells the heaps how short DRAM is. */
 void floor_tick(void);
 
 #endif
