@@ -53,21 +53,32 @@ static void leave_slot(struct registry *r)
     __atomic_store_n(&r->slot, SLOT_NONE, __ATOMIC_SEQ_CST);
 }
 
+/* What `own` says goes into the file. */
+static int put_own(struct registry *r)
+{
+    return reg_put_slot(&r->io, r->slot, &r->own);
+}
+
+/* Take off up to `bytes`, never below zero. */
+static void give_back(struct registry *r, uint64_t bytes)
+{
+    r->own.dram -= HY_MIN(bytes, reg_low48(r->own.dram));
+    (void)put_own(r);
+}
+
 bool registry_has_slot(struct registry *r)
 {
     if (r->slot < 0 || r->pid != os_pid())
         return false;
     if (reg_refresh_slot(&r->io, r->slot) == 0 &&
-        r->io.seen->slot[r->slot].word == (r->me | REG_LIVE))
+        r->io.seen->slot[r->slot].word == (r->me | REG_LIVE)) {
+        uint64_t owed = __atomic_exchange_n(&r->owed, 0, __ATOMIC_RELAXED);
+        if (owed)
+            give_back(r, owed);
         return true;
+    }
     leave_slot(r); /* the file was cut short, or somebody does not keep to the rules */
     return false;
-}
-
-/* What `own` says goes into the file. */
-static int put_own(struct registry *r)
-{
-    return reg_put_slot(&r->io, r->slot, &r->own);
 }
 
 /* --- the dead ----------------------------------------------------------- */
@@ -321,6 +332,7 @@ static void fill_own(struct registry *r, int i, enum hy_class cls)
 {
     uint64_t tag = reg_high16(reg_next16(r->io.seen->slot[i].dram));
 
+    __atomic_store_n(&r->owed, 0, __ATOMIC_RELAXED);
     r->own = (struct reg_slot){.word = r->me | REG_CLAIMING, .dram = tag, .pidns = r->io.pidns};
     program_name(r->own.name);
     publish(&r->own, &(struct registry_published){.cls = cls, .threads = 1});
@@ -416,13 +428,6 @@ static uint64_t claimed_by_all(const struct reg_file *f, uint64_t budget)
     return sum;
 }
 
-/* Take off up to `bytes`, never below zero. */
-static void give_back(struct registry *r, uint64_t bytes)
-{
-    r->own.dram -= HY_MIN(bytes, reg_low48(r->own.dram));
-    (void)put_own(r);
-}
-
 /* Add, then look at the sum: of two that add at the same time at least one sees
  * the other's bytes. Both may fail; never do both succeed where one fits. */
 static int try_claim(struct registry *r, uint64_t bytes)
@@ -461,10 +466,10 @@ int registry_claim_dram(struct registry *r, uint64_t bytes)
 
 void registry_return_dram(struct registry *r, uint64_t bytes)
 {
+    __atomic_fetch_add(&r->owed, bytes, __ATOMIC_RELAXED);
     if (!registry_enter(r))
         return;
-    if (registry_has_slot(r))
-        give_back(r, bytes);
+    (void)registry_has_slot(r);
     registry_exit(r);
 }
 

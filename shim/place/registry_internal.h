@@ -65,8 +65,9 @@ struct registry {
     struct reg_access io;
     struct reg_slot own;
     uint64_t want_budget;
-    uint64_t me;         /* reg_identity() when we joined, 0: not joined yet */
-    int32_t pid;         /* that joined: a raw clone's child is not it */
+    uint64_t owed; /* atomic: returned while nobody could enter; whoever enters next takes it off */
+    uint64_t me;   /* reg_identity() when we joined, 0: not joined yet */
+    int32_t pid;   /* that joined: a raw clone's child is not it */
     uint64_t next_sweep; /* os_now_ns() */
     pthread_mutex_t lock;
 };
