@@ -119,6 +119,22 @@ static void *write_quarter(void *arg)
     return NULL;
 }
 
+/* A child, which goes on by itself. */
+static void fork_in_between(void)
+{
+    int status;
+    sampler_prefork();
+    pid_t pid = fork();
+    sampler_postfork();
+    if (pid == 0) {
+        bool ok = sampler_reopen() == 0 && sampler_blocks() == PAGES / HISTORY_BLOCK;
+        struct pass_stats mine = pass();
+        _exit(ok && mine.observed > 0 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 static void real_stores(const struct sampler_source *source)
 {
     const struct sampler_source *list[] = {source, NULL};
@@ -147,19 +163,8 @@ static void real_stores(const struct sampler_source *source)
             sampler_round(r);
         }
         sampler_end(&stats);
-        if (i == 4) { /* a child in between, which goes on by itself */
-            sampler_prefork();
-            pid_t pid = fork();
-            sampler_postfork();
-            if (pid == 0) {
-                bool ok = sampler_reopen() == 0 && sampler_blocks() == PAGES / HISTORY_BLOCK;
-                struct pass_stats mine = pass();
-                _exit(ok && mine.observed > 0 ? 0 : 1);
-            }
-            int status;
-            assert_int_equal(waitpid(pid, &status, 0), pid);
-            assert_int_equal(status, 0);
-        }
+        if (i == 4)
+            fork_in_between();
     }
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
     pthread_join(thread, NULL);

@@ -34,6 +34,46 @@ static void test_default_path_is_per_user(void **state)
     assert_string_equal(got, want);
 }
 
+/* No two fields alike. */
+static const struct registry_published published = {
+    .cls = HY_CLASS_BANDWIDTH,
+    .threads = 17,
+    .cap = 4,
+    .confidence = 1000,
+    .slowdown = 5200,
+    .placed_slowdown = 1100,
+    .pm_bytes = 5 * MB,
+    .wish_bytes = 11 * MB,
+    .asked_bytes = 13 * MB,
+    .promoted_bytes = 19 * MB,
+    .demoted_bytes = 23 * MB,
+    .written_bytes = 29 * MB,
+    .tracked_bytes = 31 * MB,
+    .arrived_ns = 37 * MB,
+    .marks = REGISTRY_WRITES | REGISTRY_ON_PM,
+    .ebw_dram = 37,
+    .ebw_pm = 41,
+    .pm_written = 430,
+    .writers = 4700,
+    .writers_free = 8000,
+    .held = 5300,
+    .hindered = 1590,
+    .paced = 4,
+    .own_best = 8,
+    .paced_for = 61,
+    .paced_since = 67,
+    .time_at = {9000, 7000, 5000, 4000, 3000, 2000, 1500, 1100},
+    .curve_bytes = 71 * MB,
+    .curve_dram = 73 * MB,
+    .curve_takes = 77 * MB,
+    .need_bytes = 79 * MB,
+    .run_ns = 83 * MB,
+    .curve_now = 3300,
+    .weight = 250,
+    .move_ns = 3700,
+    .cache_class = 2,
+    .cache_ways = 4};
+
 static void test_all_that_is_published_is_read(void **state)
 {
     struct registry *r = open_and_join(BUDGET, HY_CLASS_CPU);
@@ -44,44 +84,6 @@ static void test_all_that_is_published_is_read(void **state)
     assert_int_equal(prctl(PR_GET_NAME, name), 0); /* as ps shows it */
     uint64_t before = os_now_ns();
     assert_int_equal(registry_claim_dram(r, 3 * MB), 0);
-    const struct registry_published published = {
-        .cls = HY_CLASS_BANDWIDTH,
-        .threads = 17,
-        .cap = 4,
-        .confidence = 1000,
-        .slowdown = 5200,
-        .placed_slowdown = 1100,
-        .pm_bytes = 5 * MB,
-        .wish_bytes = 11 * MB,
-        .asked_bytes = 13 * MB,
-        .promoted_bytes = 19 * MB,
-        .demoted_bytes = 23 * MB,
-        .written_bytes = 29 * MB,
-        .tracked_bytes = 31 * MB,
-        .arrived_ns = 37 * MB,
-        .marks = REGISTRY_WRITES | REGISTRY_ON_PM,
-        .ebw_dram = 37,
-        .ebw_pm = 41,
-        .pm_written = 430,
-        .writers = 4700,
-        .writers_free = 8000,
-        .held = 5300,
-        .hindered = 1590,
-        .paced = 4,
-        .own_best = 8,
-        .paced_for = 61,
-        .paced_since = 67,
-        .time_at = {9000, 7000, 5000, 4000, 3000, 2000, 1500, 1100},
-        .curve_bytes = 71 * MB,
-        .curve_dram = 73 * MB,
-        .curve_takes = 77 * MB,
-        .need_bytes = 79 * MB,
-        .run_ns = 83 * MB,
-        .curve_now = 3300,
-        .weight = 250,
-        .move_ns = 3700,
-        .cache_class = 2,
-        .cache_ways = 4};
     registry_publish(r, &published);
     registry_read(r, &view);
     assert_int_equal(view.n, 2);
