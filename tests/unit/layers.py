@@ -26,6 +26,9 @@ MAX_HEADER_LINES = 200
 MAX_FUNCTION_LINES = 60  # its braces included
 MAX_FILES = 20  # .c files in a folder
 
+# Names of one word that start.ld may take from every file: there is one of each.
+EXPORTED = ['malloc', 'free', 'calloc', 'realloc', 'syscall']
+
 # The folders of the repository that have code: C, C++, Python, and what begins with #!.
 CODE_FOLDERS = ['bench', 'docs', 'emu', 'profiles', 'scripts', 'shim', 'tests', 'tools']
 CODE_SUFFIXES = ('.c', '.cpp', '.h', '.def', '.py', '.sh')
@@ -131,6 +134,16 @@ def full_folders(files, root):
             yield '%s:1: %d files, more than %d' % (folder, n, MAX_FILES)
 
 
+def generic_names(script):
+    """(line, sentence) of names that a linker script takes from every file, and that any file may
+    have: of one word, and not exported."""
+    for number, line in enumerate(strip(script).split('\n'), 1):
+        if re.match(r'\s*\*\(', line):
+            for name in re.findall(r'\.(?:text|rodata|data\*?|bss)\.([a-z0-9]+)(?=[.\s)])', line):
+                if name not in EXPORTED and not re.fullmatch(r'cst|str1', name):
+                    yield number, '"%s" may stand in several files: name the one that is meant' % name
+
+
 def check_include(target, parts, tell):
     """A quoted include of a file of ours."""
     to = target.split('/')
@@ -187,6 +200,8 @@ def check(shim):
         # What the hooks define under such a name is no call of it.
         for number, word in calls(re.sub(r'(?m)^HY_EXPORT .*', '', code), FORBIDDEN):
             tell(number, '%s() must not run inside a foreign program' % word)
+    for path in sorted(shim.glob('*.ld')):
+        found += ['%s:%d: %s' % (path.name, *wrong) for wrong in generic_names(path.read_text())]
     for name, number in memkind_users[1:]:
         found.append('%s:%d: memkind.h is already used by %s' % (name, number, memkind_users[0][0]))
     return found
@@ -288,6 +303,7 @@ VIOLATIONS = {
     'long function': ('a_hook.c', 'void f(void)\n{\n%s}\n' % ('    g();\n' * 59),
                       'a function of'),
     'long header': ('a_hook.h', '\n' * (MAX_HEADER_LINES + 1), 'lines, more than'),
+    'generic name': ('start.ld', '*(.bss.has_begun)\n*(.text.begin)\n', '"begin" may stand'),
     'no room': ('extra/a.c', '\n', 'stands in no room'),
     'no front door': ('extra.c', '\n', 'stands in no room'),
 }
@@ -306,6 +322,7 @@ CLEAN = {
     'migrator.c': '#include "migrator.h"\n#include "pages/rules/y.h"\n',
     'process/a.c': '#include "migrator.h"\n#include "heap/one.h"\n',
     'a_hook.c': '#include "process/a.h"\nint mmap(int x) { return x; }\n',
+    'start.ld': '*(.text.malloc)\n*a.c.o(.bss.count)\n*(.rodata.cst*)\n*crt.o(.data*)\n*(.bss.one_name.*)\n',
 }
 
 
