@@ -261,12 +261,7 @@ def arguments(argv):
     p.add_argument('--spdx', action='store_true', help=argparse.SUPPRESS)
     p.add_argument('--library', help=argparse.SUPPRESS)
     p.add_argument('--tool', help=argparse.SUPPRESS)
-    p.add_argument('program', nargs=argparse.REMAINDER)
-    o = p.parse_args(argv)
-    if o.program[:1] == ['--']:
-        del o.program[0]
-    if not o.program:
-        p.error('no program given')
+    o = tune.with_program(p, argv)
     if o.llc is not None:
         known = re.fullmatch(r'\d{1,12}[KMG]?', o.llc)
         if not known or not 64 << 10 <= as_bytes(o.llc) <= MOST_CACHE:

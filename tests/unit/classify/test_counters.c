@@ -19,9 +19,9 @@
 #include "classify/counters.h"
 #include "classify/rules/recording.h"
 #include "sys/usage.h"
+#include "tests/filter.h"
 #include "tests/unit/alone.h"
 #include "tests/unit/classify/fake_papi.h"
-#include "tests/unit/sys/filter_util.h"
 
 static struct fake_papi *fake;
 static const char *fake_path, *libpapi_path;

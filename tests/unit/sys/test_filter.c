@@ -11,9 +11,9 @@
 #include <cmocka.h>
 
 #include "child.h"
-#include "filter_util.h"
 #include "sys/filter.h"
 #include "sys/usage.h"
+#include "tests/filter.h"
 
 /* That so many do not kill holds for just as many. */
 static int under_trusted_filters(void)
