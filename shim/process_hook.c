@@ -62,14 +62,14 @@ static enum effect of_seccomp(long operation, long arg)
     return operation == SECCOMP_SET_MODE_FILTER && arg ? SANDBOX : NOTHING;
 }
 
-static bool begin(enum effect e)
+static bool call_begins(enum effect e)
 {
     if (e == SANDBOX)
         runtime_sandboxed();
     return e == RIGHTS && pause_for_main();
 }
 
-static void end(enum effect e, bool paused, long result)
+static void call_ends(enum effect e, bool paused, long result)
 {
     if (e == SANDBOX && result == -1)
         runtime_sandbox_failed();
@@ -118,9 +118,9 @@ HY_EXPORT int prctl(int option, ...)
     enum effect e = of_prctl(option, (long)a[0], (long)a[1]);
     if (HY_LIKELY(e == NOTHING))
         return fn(option, a[0], a[1], a[2], a[3]);
-    bool paused = begin(e);
+    bool paused = call_begins(e);
     int r = fn(option, a[0], a[1], a[2], a[3]);
-    end(e, paused, r);
+    call_ends(e, paused, r);
     return r;
 }
 
@@ -208,9 +208,9 @@ KEPT_FOR_ASM long hy_call_watched(long nr, long a, long b, long c, long d, long 
 long hy_call_watched(long nr, long a, long b, long c, long d, long e, long f)
 {
     enum effect what = of_call(nr, a, b, c);
-    bool paused = begin(what);
+    bool paused = call_begins(what);
     long r = hy_next_call(nr, a, b, c, d, e, f);
-    end(what, paused, r);
+    call_ends(what, paused, r);
     return r;
 }
 

@@ -145,11 +145,11 @@ KEPT_FOR_ASM gomp_task_fn hy_gomp_task;
 void hy_gomp_task(run_fn *run, void *data, copy_fn *copy, long bytes, long align, bool deferred,
                   unsigned flags, void **depend, int priority, void *event)
 {
-    static struct entry entry = {.name = "GOMP_task", .next = &hy_gomp_next};
+    static struct entry hook_entry = {.name = "GOMP_task", .next = &hy_gomp_next};
     gomp_task_fn *next = (gomp_task_fn *)__atomic_load_n(&hy_gomp_next, __ATOMIC_ACQUIRE);
     uint64_t id;
     if (!next)
-        next = (gomp_task_fn *)runtime_of(&entry, __builtin_return_address(0));
+        next = (gomp_task_fn *)runtime_of(&hook_entry, __builtin_return_address(0));
     if (HY_UNLIKELY(!next)) {
         run_alone(run, data, copy, bytes, align);
         return;
@@ -258,10 +258,10 @@ KEPT_FOR_ASM kmpc_fn hy_kmpc_task;
 int hy_kmpc_task(void *loc, int thread, struct kmp_task *task, int n, const struct kmp_need *need,
                  int more, void *noalias)
 {
-    static struct entry entry = {.name = "__kmpc_omp_task_with_deps", .next = &hy_kmpc_next};
+    static struct entry hook_entry = {.name = "__kmpc_omp_task_with_deps", .next = &hy_kmpc_next};
     kmpc_fn *next = (kmpc_fn *)__atomic_load_n(&hy_kmpc_next, __ATOMIC_ACQUIRE);
     if (!next)
-        next = (kmpc_fn *)runtime_of(&entry, __builtin_return_address(0));
+        next = (kmpc_fn *)runtime_of(&hook_entry, __builtin_return_address(0));
     if (!next) /* who made the task, then? */
         return task->run(thread, task);
     if (tasks_watched())

@@ -308,6 +308,17 @@ def write_profile(path, program, chosen):
     outfile.write(path, ('\n'.join(lines) + '\n').encode('utf-8'))
 
 
+def with_program(p, argv):
+    """Options and, in `program`, the command behind them."""
+    p.add_argument('program', nargs=argparse.REMAINDER)
+    o = p.parse_args(argv)
+    if o.program[:1] == ['--']:
+        del o.program[0]
+    if not o.program:
+        p.error('no program given')
+    return o
+
+
 def arguments(argv):
     p = argparse.ArgumentParser(
         prog='hybridctl tune', usage='hybridctl tune [OPTION]... [--] PROGRAM [ARGUMENT]...',
@@ -325,12 +336,7 @@ def arguments(argv):
                    'last match in its output (default: the time of the whole run)')
     p.add_argument('--fresh', action='store_true', help='forget the runs of an earlier, interrupted tuning')
     p.add_argument('--library', help=argparse.SUPPRESS)
-    p.add_argument('program', nargs=argparse.REMAINDER)
-    o = p.parse_args(argv)
-    if o.program[:1] == ['--']:
-        del o.program[0]
-    if not o.program:
-        p.error('no program given')
+    o = with_program(p, argv)
     if o.max is not None and not 1 <= o.max <= 1024:
         p.error('--max=%d: 1 to 1024 are allowed' % o.max)
     if not 1 <= o.repeats <= MOST_REPEATS:

@@ -155,15 +155,8 @@ static void locks()
     printf("locks %ld\n", sum + nested + counted);
 }
 
-int main()
+static void loops()
 {
-    omp_set_num_threads(4);
-    constructs();
-    tasks();
-    nested();
-    locks();
-#pragma omp parallel
-    cells[omp_get_thread_num()] = 0;
     timed("serial", [] {
         for (int i = 0; i < n; i++)
             cells[i] += work(i);
@@ -178,6 +171,15 @@ int main()
         for (int i = 0; i < n; i++)
             cells[i] += work(i);
     });
+    timed("uneven", [] { // 32 + 16 pieces: dynamic fills the gaps
+#pragma omp parallel for schedule(dynamic)
+        for (int i = 0; i < n / 2; i++)
+            cells[i] += work(i, i < n / 4);
+    });
+}
+
+static void timed_tasks()
+{
     timed("tasks", [] {
 #pragma omp parallel
 #pragma omp single
@@ -204,6 +206,10 @@ int main()
         for (int i = 0; i < n; i++)
             cells[i] += work(i);
     });
+}
+
+static void one_at_a_time()
+{
     timed("critical", [] {
 #pragma omp parallel for
         for (int i = 0; i < n; i++) {
@@ -225,11 +231,20 @@ int main()
             cells[0] += work(i);
         }
     });
-    timed("uneven", [] { // 32 + 16 pieces: dynamic fills the gaps
-#pragma omp parallel for schedule(dynamic)
-        for (int i = 0; i < n / 2; i++)
-            cells[i] += work(i, i < n / 4);
-    });
+}
+
+int main()
+{
+    omp_set_num_threads(4);
+    constructs();
+    tasks();
+    nested();
+    locks();
+#pragma omp parallel
+    cells[omp_get_thread_num()] = 0;
+    loops();
+    timed_tasks();
+    one_at_a_time();
     printf("all %ld\n", total());
     return 0;
 }

@@ -88,15 +88,17 @@ static bool canceled(void *(*run)(void *), void *arg)
     return r == PTHREAD_CANCELED;
 }
 
-int main()
+static std::mutex mutex;
+static std::condition_variable changed;
+
+// One thread waits for what another one does.
+static void handed_on()
 {
     static std::latch latch(1);
     static std::counting_semaphore<8> semaphore(0);
     static std::atomic<int> flag{0}, spun{0};
     static std::promise<int> promise;
     static sem_t posix;
-    static std::mutex mutex;
-    static std::condition_variable changed;
     static bool ready;
     static int pipe_ends[2];
 
@@ -141,7 +143,11 @@ int main()
                 poll(&p, 1, -1);
             },
             [] { (void)!write(pipe_ends[1], "x", 1); });
+}
 
+// What takes time by itself.
+static void spent()
+{
     took("sleep", [] { std::this_thread::sleep_for(3ms); });
     took("usleep", [] { usleep(2000); });
     took("wait_for", [] {
@@ -177,6 +183,12 @@ int main()
         for (auto &x : t)
             x.join();
     });
+}
+
+int main()
+{
+    handed_on();
+    spent();
 
     pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
     printf("canceled %d %d\n", canceled(sleeps, nullptr), canceled(waits, &m));

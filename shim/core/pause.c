@@ -26,13 +26,13 @@
 #define OFTEN_NS 1000000000ull
 #define OFTEN    8
 
-static int32_t slot[SLOTS]; /* 0: free */
-static uint32_t pausing;
+static int32_t thread_slot[SLOTS]; /* 0: free */
+static uint32_t pauses_begun;
 static uint32_t bell;
 static bool joins[SLOTS]; /* made by one that had left the program's table */
-static bool apart, shared_for_good;
-static pthread_t main_thread; /* 0: not known */
-static bool interrupted;      /* there was a thread to begin again */
+static bool lives_apart, shared_for_good;
+static pthread_t main_thread;   /* 0: not known */
+static bool thread_interrupted; /* there was a thread to begin again */
 static uint64_t last_ns, not_before_ns;
 static unsigned in_a_row;
 
@@ -48,7 +48,7 @@ static struct {
     void (*fn)(void *base, size_t bytes);
     void *base;
     size_t bytes;
-} errand;
+} pause_errand;
 
 static uint32_t load(const uint32_t *word)
 {
@@ -62,12 +62,12 @@ static bool change(uint32_t *word, uint32_t from, uint32_t to)
 
 static int32_t slot_at(int i)
 {
-    return __atomic_load_n(&slot[i], __ATOMIC_SEQ_CST);
+    return __atomic_load_n(&thread_slot[i], __ATOMIC_SEQ_CST);
 }
 
 static void slot_set(int i, int32_t to)
 {
-    __atomic_store_n(&slot[i], to, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&thread_slot[i], to, __ATOMIC_SEQ_CST);
 }
 
 static void ring(void)
@@ -83,11 +83,11 @@ void pause_own_process(void)
 {
     for (int i = 0; i < SLOTS; i++)
         slot_set(i, 0);
-    pausing = 0;
-    apart = shared_for_good = interrupted = false;
+    pauses_begun = 0;
+    lives_apart = shared_for_good = thread_interrupted = false;
     last_ns = not_before_ns = 0;
     in_a_row = 0;
-    errand.state = IDLE;
+    pause_errand.state = IDLE;
     main_thread = os_gettid() == os_pid() ? pthread_self() : 0;
     (void)os_wipe_on_fork(&own); /* before Linux 4.14 any child is taken for one of vfork */
     __atomic_store_n(&own.pid, os_pid(), __ATOMIC_RELEASE);
@@ -108,7 +108,7 @@ static bool is_own_process(void)
 
 bool pause_wanted(void)
 {
-    return load(&pausing) != 0 || runtime_is_sandboxed();
+    return load(&pauses_begun) != 0 || runtime_is_sandboxed();
 }
 
 bool pause_may_start(void)
@@ -123,7 +123,7 @@ static bool slot_take(int i)
     int32_t was = slot_at(i);
     if (was != 0 && (was < 0 || !(was & ENDED) || os_thread_exists(was & ~ENDED)))
         return false;
-    return __atomic_compare_exchange_n(&slot[i], &was, STARTING, false, __ATOMIC_SEQ_CST,
+    return __atomic_compare_exchange_n(&thread_slot[i], &was, STARTING, false, __ATOMIC_SEQ_CST,
                                        __ATOMIC_SEQ_CST);
 }
 
@@ -162,24 +162,24 @@ void pause_leave_table(void)
 {
     /* The emulated machine's time is not this one's, and QEMU has files of its own in it. */
     if (!__atomic_load_n(&shared_for_good, __ATOMIC_ACQUIRE) && !emulator_open())
-        __atomic_store_n(&apart, os_table_leave() == 0, __ATOMIC_RELEASE);
+        __atomic_store_n(&lives_apart, os_table_leave() == 0, __ATOMIC_RELEASE);
 }
 
 void pause_sleep(uint64_t ns)
 {
     uint32_t heard = load(&bell);
-    if (!pause_wanted() && load(&errand.state) != POSTED)
+    if (!pause_wanted() && load(&pause_errand.state) != POSTED)
         os_wait_ns(&bell, heard, ns);
 }
 
 void pause_serve(void)
 {
-    if (!change(&errand.state, POSTED, SERVING))
+    if (!change(&pause_errand.state, POSTED, SERVING))
         return;
-    errand.fn(errand.base, errand.bytes);
-    if (!change(&errand.state, SERVING, DONE))
-        __atomic_store_n(&errand.state, IDLE, __ATOMIC_SEQ_CST);
-    os_wake(&errand.state);
+    pause_errand.fn(pause_errand.base, pause_errand.bytes);
+    if (!change(&pause_errand.state, SERVING, DONE))
+        __atomic_store_n(&pause_errand.state, IDLE, __ATOMIC_SEQ_CST);
+    os_wake(&pause_errand.state);
 }
 
 /* --- the program's threads ----------------------------------------------------------------- */
@@ -210,10 +210,10 @@ bool control_pause(void)
     /* In a handler that has interrupted code of ours: they may be waiting for this thread. */
     if (hy_guarded() || hy_locks_held() || !is_own_process())
         return false;
-    __atomic_add_fetch(&pausing, 1, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&pauses_begun, 1, __ATOMIC_SEQ_CST);
     uint64_t end = os_now_ns() + PATIENCE_NS;
     for (int i = 0; i < SLOTS; i++)
-        interrupted |= slot_at(i) == STARTING || (slot_at(i) > 0 && !(slot_at(i) & ENDED));
+        thread_interrupted |= slot_at(i) == STARTING || (slot_at(i) > 0 && !(slot_at(i) & ENDED));
     ring();
     for (int i = 0; i < SLOTS; i++)
         wait_until_gone(i, end);
@@ -224,11 +224,11 @@ bool control_pause(void)
 void control_resume(bool paused)
 {
     int saved = errno;
-    if (!paused || __atomic_sub_fetch(&pausing, 1, __ATOMIC_SEQ_CST) != 0 || !interrupted ||
-        runtime_is_sandboxed())
+    if (!paused || __atomic_sub_fetch(&pauses_begun, 1, __ATOMIC_SEQ_CST) != 0 ||
+        !thread_interrupted || runtime_is_sandboxed())
         return;
     uint64_t now = os_now_ns();
-    interrupted = false;
+    thread_interrupted = false;
     in_a_row = now - last_ns < OFTEN_NS ? in_a_row + 1 : 0;
     last_ns = now;
     not_before_ns = in_a_row < OFTEN ? 0 : now + OFTEN_NS;
@@ -243,7 +243,7 @@ void control_main_leaves(void)
         return;
     bool paused = control_pause();
     __atomic_store_n(&shared_for_good, true, __ATOMIC_RELEASE);
-    __atomic_store_n(&apart, false, __ATOMIC_RELEASE);
+    __atomic_store_n(&lives_apart, false, __ATOMIC_RELEASE);
     in_a_row = 0;
     control_resume(paused);
 }
@@ -255,7 +255,7 @@ bool control_is_main(pthread_t thread)
 
 bool control_apart(void)
 {
-    return __atomic_load_n(&apart, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&lives_apart, __ATOMIC_ACQUIRE);
 }
 
 bool control_ask(void (*fn)(void *base, size_t bytes), void *base, size_t bytes)
@@ -263,22 +263,22 @@ bool control_ask(void (*fn)(void *base, size_t bytes), void *base, size_t bytes)
     uint64_t end = os_now_ns() + ASK_NS;
     if (!control_apart() || hy_guarded())
         return false;
-    while (!change(&errand.state, IDLE, CLAIMED)) {
+    while (!change(&pause_errand.state, IDLE, CLAIMED)) {
         if (os_now_ns() >= end)
             return false;
         os_sleep_ns(FIRST_NAP);
     }
-    errand.fn = fn;
-    errand.base = base;
-    errand.bytes = bytes;
-    __atomic_store_n(&errand.state, POSTED, __ATOMIC_SEQ_CST);
+    pause_errand.fn = fn;
+    pause_errand.base = base;
+    pause_errand.bytes = bytes;
+    __atomic_store_n(&pause_errand.state, POSTED, __ATOMIC_SEQ_CST);
     ring();
-    for (uint32_t is; (is = load(&errand.state)) != DONE;) {
-        if (os_now_ns() >= end &&
-            (change(&errand.state, POSTED, IDLE) || change(&errand.state, SERVING, ABANDONED)))
+    for (uint32_t is; (is = load(&pause_errand.state)) != DONE;) {
+        if (os_now_ns() >= end && (change(&pause_errand.state, POSTED, IDLE) ||
+                                   change(&pause_errand.state, SERVING, ABANDONED)))
             return false;
-        os_wait_ns(&errand.state, is, LAST_NAP);
+        os_wait_ns(&pause_errand.state, is, LAST_NAP);
     }
-    __atomic_store_n(&errand.state, IDLE, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&pause_errand.state, IDLE, __ATOMIC_SEQ_CST);
     return true;
 }

@@ -3,7 +3,7 @@
 #include "core/state.h"
 
 struct runtime_machine hy_machine;
-static uint8_t state = HY_BOOT; /* enum hy_state */
+static uint8_t state_now = HY_BOOT; /* enum hy_state */
 
 static void *boot_malloc(size_t n)
 {
@@ -55,13 +55,13 @@ bool runtime_ops_are_first(void)
 
 enum hy_state runtime_state(void)
 {
-    return (enum hy_state)__atomic_load_n(&state, __ATOMIC_SEQ_CST);
+    return (enum hy_state)__atomic_load_n(&state_now, __ATOMIC_SEQ_CST);
 }
 
 bool runtime_change_state(enum hy_state from, enum hy_state to)
 {
     uint8_t expected = (uint8_t)from;
-    return __atomic_compare_exchange_n(&state, &expected, (uint8_t)to, false, __ATOMIC_SEQ_CST,
+    return __atomic_compare_exchange_n(&state_now, &expected, (uint8_t)to, false, __ATOMIC_SEQ_CST,
                                        __ATOMIC_SEQ_CST);
 }
 

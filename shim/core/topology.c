@@ -37,7 +37,7 @@ static uint64_t parse_list(const char *text)
 }
 
 /* root/name. Every start comes here: snprintf would be looked up, and touch pages of the libc. */
-static bool join(char path[PATH_CAP], const char *root, const char *name)
+static bool join_path(char path[PATH_CAP], const char *root, const char *name)
 {
     size_t a = strlen(root), b = strlen(name);
     if (a + 1 + b >= PATH_CAP)
@@ -52,7 +52,7 @@ static int read_text(const char *root, const char *name, char *text, size_t cap)
 {
     char path[PATH_CAP];
     size_t len;
-    return join(path, root, name) ? os_read_file(path, text, cap, &len) : -ENAMETOOLONG;
+    return join_path(path, root, name) ? os_read_file(path, text, cap, &len) : -ENAMETOOLONG;
 }
 
 static int read_mask(const char *root, const char *name, uint64_t *ret)
@@ -204,9 +204,9 @@ int topology_nodes(const char *root, uint64_t *ret)
 static bool one_folder(const char *root)
 {
     char path[PATH_CAP];
-    unsigned folders = join(path, root, "devices/system/node") ? os_folder_count(path) : 0;
-    return folders == 1 ||
-           (folders == 2 && join(path, root, "devices/system/node/power") && os_file_exists(path));
+    unsigned folders = join_path(path, root, "devices/system/node") ? os_folder_count(path) : 0;
+    return folders == 1 || (folders == 2 && join_path(path, root, "devices/system/node/power") &&
+                            os_file_exists(path));
 }
 
 bool topology_single_node(const char *root)

@@ -265,7 +265,7 @@ void cache_flush_thread(void)
 
 /* Destructors of other keys may still allocate after this: they find
  * dead_cache and work on the central lists. */
-void heap_thread_exit(void *unused)
+static void thread_exit(void *unused)
 {
     struct thread_cache *tc = hy_cache;
     (void)unused;
@@ -293,7 +293,7 @@ int64_t heap_sample_interval(void)
 
 void cache_init(void)
 {
-    have_key = pthread_key_create(&exit_key, heap_thread_exit) == 0;
+    have_key = pthread_key_create(&exit_key, thread_exit) == 0;
 }
 
 void cache_prefork(void)

@@ -133,7 +133,6 @@ enum heap_dram { HEAP_DRAM_AMPLE, HEAP_DRAM_SCARCE, HEAP_DRAM_SHORT };
 void heap_set_dram(enum heap_dram now);
 void heap_trim(enum hy_tier t); /* all that is free, this thread's cache included */
 void heap_get_stats(enum hy_tier t, struct heap_stats *ret);
-void heap_thread_exit(void *unused); /* flush its cache; from then on it works uncached */
 /* Sampling: bytes between samples of a thread, INT64_MAX = off; a thread sees a change within
  * HEAP_LOOK_AGAIN. */
 #define HEAP_LOOK_AGAIN ((int64_t)HY_MIB)

@@ -12,7 +12,7 @@ static struct {
     uint32_t g, bits, from_head, site,
         map;            /* accessible below this granule; under the tier's pages lock */
     uint32_t committed; /* and what all of them are, to be read without lock */
-} rows[HY_TIERS];
+} table_rows[HY_TIERS];
 
 /* Rows of a table of `row` bytes each, up to one at least. */
 static bool commit_rows(void *table, uint32_t *have, uint32_t want, uint32_t step, size_t row)
@@ -33,23 +33,24 @@ bool tables_commit(enum hy_tier t, uint32_t i, uint32_t len)
     uint32_t end = hy_hg.first[t] + hy_hg.count[t];
     uint32_t want = HY_MIN(i + len + 1, end);
 
-    if (!commit_rows(hy_hg.g, &rows[t].g, want, ROWS_GRANULE, sizeof(struct granule)) ||
-        !commit_rows(hy_hg.bits, &rows[t].bits, want, ROWS_BITS, SPAN_MAX_BLOCKS / 8) ||
-        !commit_rows(hy_hg.from_head, &rows[t].from_head, want, ROWS_MAP, 1) ||
-        !commit_rows(hy_hg.site, &rows[t].site, want, ROWS_MAP, sizeof(*hy_hg.site)) ||
-        !commit_rows(hy_heap.map, &rows[t].map, want, ROWS_MAP, 1))
+    if (!commit_rows(hy_hg.g, &table_rows[t].g, want, ROWS_GRANULE, sizeof(struct granule)) ||
+        !commit_rows(hy_hg.bits, &table_rows[t].bits, want, ROWS_BITS, SPAN_MAX_BLOCKS / 8) ||
+        !commit_rows(hy_hg.from_head, &table_rows[t].from_head, want, ROWS_MAP, 1) ||
+        !commit_rows(hy_hg.site, &table_rows[t].site, want, ROWS_MAP, sizeof(*hy_hg.site)) ||
+        !commit_rows(hy_heap.map, &table_rows[t].map, want, ROWS_MAP, 1))
         return false;
-    __atomic_store_n(&rows[t].committed, HY_MIN(rows[t].g, rows[t].map), __ATOMIC_RELEASE);
+    __atomic_store_n(&table_rows[t].committed, HY_MIN(table_rows[t].g, table_rows[t].map),
+                     __ATOMIC_RELEASE);
     return true;
 }
 
 uint32_t tables_committed(enum hy_tier t)
 {
-    return __atomic_load_n(&rows[t].committed, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&table_rows[t].committed, __ATOMIC_ACQUIRE);
 }
 
 void tables_init(enum hy_tier t)
 {
-    rows[t].g = rows[t].bits = rows[t].from_head = rows[t].site = rows[t].map = rows[t].committed =
-        hy_hg.first[t];
+    table_rows[t].g = table_rows[t].bits = table_rows[t].from_head = table_rows[t].site =
+        table_rows[t].map = table_rows[t].committed = hy_hg.first[t];
 }

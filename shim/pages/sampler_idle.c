@@ -11,11 +11,11 @@
 #include "sys/pages/track.h"
 
 static struct os_idle idle = {.fd = {-1, -1, -1}};
-static const char *root = "";
+static const char *idle_root = "";
 
 void sampler_idle_use(const char *folder)
 {
-    root = folder ? folder : "";
+    idle_root = folder ? folder : "";
 }
 
 /* The watched pages of a block that have a bit; how many. */
@@ -85,7 +85,7 @@ static int try_out(void)
 
 static int open_idle(void)
 {
-    int r = os_idle_open(root, &idle);
+    int r = os_idle_open(idle_root, &idle);
     if (r == 0 && (r = try_out()) != 0)
         os_idle_close(&idle);
     return r;

@@ -25,11 +25,11 @@ static struct hy_lock lock;
 static struct mapping *table;
 static unsigned n_ranges, cap_ranges;
 static uintptr_t cursor; /* measuring goes on at the range that holds it */
-static const struct maps_host *host;
+static const struct maps_host *mappings_host;
 
 void maps_init(const struct maps_host *h)
 {
-    host = h;
+    mappings_host = h;
 }
 
 bool maps_any(void)
@@ -88,9 +88,9 @@ static void set_charged(struct mapping *r, uint64_t bytes)
     uint64_t more = bytes > r->most ? bytes - r->most : 0;
     if (bytes == r->charged)
         return;
-    host->account(r->tier, (int64_t)bytes - (int64_t)r->charged);
+    mappings_host->account(r->tier, (int64_t)bytes - (int64_t)r->charged);
     if (r->site)
-        host->resized(r->site, r->charged, bytes, more);
+        mappings_host->resized(r->site, r->charged, bytes, more);
     r->charged = bytes;
     r->most += more;
 }
@@ -99,7 +99,7 @@ static void end(struct mapping *r)
 {
     set_charged(r, 0);
     if (r->site && !r->part)
-        host->gone(r->site);
+        mappings_host->gone(r->site);
 }
 
 static void restart_scan(struct mapping *r)

@@ -37,23 +37,20 @@ uint64_t reg_identity(const struct os_proc_id *id)
            low_bits(id->start_time, START_BITS) << START_SHIFT | stack << STACK_SHIFT;
 }
 
-uint64_t reg_owner(uint64_t word)
-{
-    return word & ~(uint64_t)3;
-}
-
 int32_t reg_pid(uint64_t word)
 {
     return (int32_t)low_bits(word >> PID_SHIFT, PID_BITS);
 }
 
-bool reg_owner_gone(uint64_t word)
+/* Has the process image named by `word` gone? Costs a read of /proc. When the
+ * kernel does not tell, it is taken to live. */
+static bool owner_gone(uint64_t word)
 {
     struct os_proc_id now;
     int err = os_proc_id(reg_pid(word), &now);
     if (err != 0)
         return err == -ESRCH;
-    uint64_t was = reg_owner(word), is = reg_identity(&now);
+    uint64_t was = word & ~(uint64_t)3, is = reg_identity(&now);
     /* The stack's place is told to processes of the same user only. */
     if (was >> STACK_SHIFT == 0 || is >> STACK_SHIFT == 0)
         return low_bits(was, STACK_SHIFT) != low_bits(is, STACK_SHIFT);
@@ -237,5 +234,5 @@ bool reg_slot_dead(struct reg_access *a, int i)
      * all it finds lives on without. */
     if (held == 1)
         return !os_pid_exists(reg_pid(s->word));
-    return reg_owner_gone(s->word);
+    return owner_gone(s->word);
 }

@@ -90,11 +90,7 @@ static inline uint64_t reg_next16(uint64_t w)
 
 /* Owner's identity as in a slot's word, with the state bits 0. */
 uint64_t reg_identity(const struct os_proc_id *id);
-uint64_t reg_owner(uint64_t word);
 int32_t reg_pid(uint64_t word);
-/* Has the process image named by `word` gone? Costs a read of /proc. When the
- * kernel does not tell, it is taken to live. */
-bool reg_owner_gone(uint64_t word);
 
 /* BLANK: nobody finished creating it, maybe because he was killed. */
 enum reg_content { REG_READY, REG_BLANK, REG_FOREIGN };

@@ -38,7 +38,8 @@
 #include "sys/walk/unwind.h"
 #include "threadcap.h"
 
-void runtime_go_passive(const char *why)
+/* From BOOT: the next allocator serves. Later: our heap goes on serving. */
+static void go_passive(const char *why)
 {
     bool boot = runtime_change_state(HY_BOOT, HY_PASSIVE);
     if (!boot && !runtime_change_state(HY_SERVING, HY_PASSIVE))
@@ -142,9 +143,9 @@ static int find_pm(void)
 static struct {
     char *base;
     size_t bytes[HY_TIERS];
-} range;
+} heap_range;
 
-static int reserve(void)
+static int reserve_heap(void)
 {
     bool dram_heap = hy_config.set.dram_allocator == HY_DRAM_MEMKIND;
     size_t each = emulator_open() ? GUEST_RANGE : RANGE_BYTES;
@@ -153,9 +154,9 @@ static int reserve(void)
         size_t dram = dram_heap ? each : 0;
         if (os_reserve(dram + 2 * each, 2 * HY_MIB, &base))
             continue;
-        range.base = base;
-        range.bytes[HY_DRAM] = dram;
-        range.bytes[HY_PM] = 2 * each;
+        heap_range.base = base;
+        heap_range.bytes[HY_DRAM] = dram;
+        heap_range.bytes[HY_PM] = 2 * each;
         return 0;
     }
     return -ENOMEM;
@@ -211,12 +212,12 @@ static const char *make_heap(void)
                                           .lies_far = migrate_lies_far};
     const struct supply_backing plain = {0};
 
-    if (reserve())
+    if (reserve_heap())
         return "no address space for the heaps (RLIMIT_AS?)";
     policy_alone();
-    supply_open(HY_DRAM, range.base, range.bytes[HY_DRAM], &plain);
-    if (heap_init(range.base, range.bytes, &host)) {
-        os_unmap(range.base, range.bytes[HY_DRAM] + range.bytes[HY_PM]);
+    supply_open(HY_DRAM, heap_range.base, heap_range.bytes[HY_DRAM], &plain);
+    if (heap_init(heap_range.base, heap_range.bytes, &host)) {
+        os_unmap(heap_range.base, heap_range.bytes[HY_DRAM] + heap_range.bytes[HY_PM]);
         return "no address space for the tables of the heaps";
     }
     mmaps_init();
@@ -321,7 +322,7 @@ static void open_tiers(void)
         .confined = runtime_is_sandboxed,
     };
     policy_init(&hy_config.set, m);
-    supply_open(HY_PM, range.base + range.bytes[HY_DRAM], range.bytes[HY_PM], &pm);
+    supply_open(HY_PM, heap_range.base + heap_range.bytes[HY_DRAM], heap_range.bytes[HY_PM], &pm);
     supply_settle_dram(m->pin_dram ? m->dram_mask : 0);
     floor_tick(); /* the first block may be the largest */
 }
@@ -343,7 +344,7 @@ void engage_now(void)
     const char *problem = find_problem();
     if (problem) {
         hy_machine.backend = HY_PM_NONE;
-        runtime_go_passive(problem);
+        go_passive(problem);
         hy_guard_leave();
         return;
     }
@@ -387,9 +388,9 @@ static void strict_checks(void)
 
 void runtime_prepare(void)
 {
-    static uint8_t begun;
+    static uint8_t start_begun;
     int saved = errno;
-    if (__atomic_exchange_n(&begun, 1, __ATOMIC_ACQ_REL))
+    if (__atomic_exchange_n(&start_begun, 1, __ATOMIC_ACQ_REL))
         return;
     log_init();
     os_note_main();
@@ -432,7 +433,7 @@ static const char *nothing_to_do(void)
     return one_memory() ? "this machine has one kind of memory" : make_heap();
 }
 
-static void serve(void)
+static void serve_program(void)
 {
     fork_install();
     if (!runtime_change_state(HY_BOOT, HY_SERVING))
@@ -464,9 +465,9 @@ __attribute__((constructor)) static void begin(void)
     runtime_prepare();
     const char *why = nothing_to_do();
     if (why)
-        runtime_go_passive(why);
+        go_passive(why);
     else
-        serve();
+        serve_program();
     dl_main_begins();
     errno = saved;
 }

@@ -25,8 +25,6 @@ void runtime_before_thread(void);
 void engage_now(void);
 /* Open memkind, or ready so much PM. By the control thread, or in the constructor. */
 int engage_pm(size_t bytes);
-/* From BOOT: the next allocator serves. Later: our heap goes on serving. */
-void runtime_go_passive(const char *why);
 
 /* --- mmaps.c: the program's own mappings ------------------------------------------ */
 

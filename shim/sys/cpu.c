@@ -13,15 +13,15 @@
 const struct cpu_ops *next_cpu(void)
 {
     static struct cpu_ops ops;
-    static bool complete;
-    if (!__atomic_load_n(&complete, __ATOMIC_ACQUIRE)) {
+    static bool calls_found;
+    if (!__atomic_load_n(&calls_found, __ATOMIC_ACQUIRE)) {
         RESOLVE(ops, get, "sched_getaffinity");
         RESOLVE(ops, set, "sched_setaffinity");
         RESOLVE(ops, thread_get, "pthread_getaffinity_np");
         RESOLVE(ops, thread_set, "pthread_setaffinity_np");
         RESOLVE(ops, sysconf, "sysconf");
         RESOLVE(ops, nprocs, "get_nprocs");
-        __atomic_store_n(&complete, true, __ATOMIC_RELEASE);
+        __atomic_store_n(&calls_found, true, __ATOMIC_RELEASE);
     }
     return &ops;
 }
@@ -29,8 +29,8 @@ const struct cpu_ops *next_cpu(void)
 const struct exec_ops *next_exec(void)
 {
     static struct exec_ops ops;
-    static bool complete;
-    if (!__atomic_load_n(&complete, __ATOMIC_ACQUIRE)) {
+    static bool calls_found;
+    if (!__atomic_load_n(&calls_found, __ATOMIC_ACQUIRE)) {
         RESOLVE(ops, execve, "execve");
         RESOLVE(ops, execvpe, "execvpe");
         RESOLVE(ops, fexecve, "fexecve");
@@ -39,7 +39,7 @@ const struct exec_ops *next_exec(void)
         RESOLVE(ops, spawnp, "posix_spawnp");
         RESOLVE(ops, system, "system");
         RESOLVE(ops, popen, "popen");
-        __atomic_store_n(&complete, true, __ATOMIC_RELEASE);
+        __atomic_store_n(&calls_found, true, __ATOMIC_RELEASE);
     }
     return &ops;
 }

@@ -126,16 +126,17 @@ void dl_main_begins(void)
  * unloaded meanwhile, as there is one thread, and it is in a constructor. NULL: ask dlsym. */
 static void *next_at_start(const char *name)
 {
-    static const struct link_map *after;
+    static const struct link_map *after_ours;
     static struct symbols s;
     if (main_has_begun || !__libc_single_threaded)
         return NULL;
-    for (const struct link_map *m = after ? NULL : _r_debug.r_map; m && !after; m = m->l_next)
-        after = m->l_ld == _DYNAMIC ? m : NULL; /* this library */
-    if (!after)
+    for (const struct link_map *m = after_ours ? NULL : _r_debug.r_map; m && !after_ours;
+         m = m->l_next)
+        after_ours = m->l_ld == _DYNAMIC ? m : NULL; /* this library */
+    if (!after_ours)
         return NULL;
     uint32_t h = gnu_hash(name);
-    for (const struct link_map *m = after->l_next; m; m = m->l_next) {
+    for (const struct link_map *m = after_ours->l_next; m; m = m->l_next) {
         const ElfW(Sym) *sym = find_symbols(m, &s) ? find_symbol(&s, name, h) : NULL;
         if (sym) /* of another kind, the loader knows how */
             return (sym->st_info & 15) == STT_FUNC ? (void *)(m->l_addr + sym->st_value) : NULL;

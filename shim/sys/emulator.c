@@ -13,7 +13,6 @@ static struct {
     int (*set_tier)(const void *, size_t, int);
     void (*discard)(const void *, size_t);
     int64_t (*move)(const void *, size_t, int);
-    int (*tier_of)(const void *);
     int (*range_tiers)(const void *, size_t, uint8_t *);
     int64_t (*dram_free)(void);
     uint64_t (*tier_bytes)(int);
@@ -24,14 +23,14 @@ static struct {
     int (*offer_events)(void);
     int (*fill_ways)(int);
 } em;
-static bool asked;
+static bool machine_asked;
 
 /* Weak: the loader tells whether there is an emulator. A look-up that fails makes it allocate. */
 extern int pmemu_ignore_code(const void *, const void *) __attribute__((weak));
 
 bool emulator_open(void)
 {
-    if (__atomic_exchange_n(&asked, true, __ATOMIC_ACQ_REL))
+    if (__atomic_exchange_n(&machine_asked, true, __ATOMIC_ACQ_REL))
         return em.set_tier != NULL;
     em.ignore_code = pmemu_ignore_code;
     if (!em.ignore_code)
@@ -39,7 +38,6 @@ bool emulator_open(void)
     emulator_ignore_code_of((const void *)(uintptr_t)emulator_open);
     em.discard = (void (*)(const void *, size_t))dl_global("pmemu_discard");
     em.move = (int64_t(*)(const void *, size_t, int))dl_global("pmemu_move");
-    em.tier_of = (int (*)(const void *))dl_global("pmemu_tier_of");
     em.range_tiers = (int (*)(const void *, size_t, uint8_t *))dl_global("pmemu_range_tiers");
     em.dram_free = (int64_t(*)(void))dl_global("pmemu_dram_free");
     em.tier_bytes = (uint64_t(*)(int))dl_global("pmemu_tier_bytes");
@@ -74,11 +72,6 @@ void emulator_ignore_code_of(const void *address)
 int64_t emulator_move(const void *base, size_t bytes, enum hy_tier t)
 {
     return em.move ? em.move(base, bytes, t == HY_PM) : -ENODEV;
-}
-
-int emulator_tier_of(const void *address)
-{
-    return em.tier_of ? em.tier_of(address) : -ENODEV;
 }
 
 int emulator_range_tiers(const void *base, size_t bytes, uint8_t *ret)

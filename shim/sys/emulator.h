@@ -15,8 +15,6 @@ void emulator_set_tier(const void *base, size_t bytes, enum hy_tier t);
 void emulator_discard(const void *base, size_t bytes);
 /* Move pages in use, at the emulated cost. How many, or -errno; -ENODEV without a machine. */
 int64_t emulator_move(const void *base, size_t bytes, enum hy_tier t);
-/* Tier that the machine has the page on (0 DRAM, 1 PM); -ENODEV without a machine. */
-int emulator_tier_of(const void *address);
 /* Of each page that the range touches, the tier (a byte), or EMULATOR_UNUSED; 0 or -errno, -ENODEV
  * without a machine. Cheap, and no page is in use for it. */
 int emulator_range_tiers(const void *base, size_t bytes, uint8_t *ret);

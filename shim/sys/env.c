@@ -7,10 +7,10 @@
 
 bool env_is_secure(void)
 {
-    static int8_t known; /* 1 no, 2 yes; it never changes */
-    if (!known)
-        known = getauxval(AT_SECURE) != 0 ? 2 : 1;
-    return known == 2;
+    static int8_t secure_known; /* 1 no, 2 yes; it never changes */
+    if (!secure_known)
+        secure_known = getauxval(AT_SECURE) != 0 ? 2 : 1;
+    return secure_known == 2;
 }
 
 const char *env_get(const char *name)

@@ -66,7 +66,7 @@ bool os_try_filtered(unsigned n)
 #define PATIENCE_NS 2000000000ull
 #define NAP_NS      1000000ull
 
-static bool forbidden;
+static bool calls_forbidden;
 static uint32_t under_way;
 static __thread uint32_t own __attribute__((tls_model("initial-exec")));
 
@@ -74,7 +74,7 @@ bool os_calls_begin(void)
 {
     own++;
     (void)__atomic_add_fetch(&under_way, 1, __ATOMIC_SEQ_CST);
-    if (!__atomic_load_n(&forbidden, __ATOMIC_SEQ_CST))
+    if (!__atomic_load_n(&calls_forbidden, __ATOMIC_SEQ_CST))
         return true;
     os_calls_end();
     return false;
@@ -84,7 +84,7 @@ void os_calls_end(void)
 {
     own--;
     (void)__atomic_sub_fetch(&under_way, 1, __ATOMIC_SEQ_CST);
-    if (HY_UNLIKELY(__atomic_load_n(&forbidden, __ATOMIC_SEQ_CST)))
+    if (HY_UNLIKELY(__atomic_load_n(&calls_forbidden, __ATOMIC_SEQ_CST)))
         os_wake(&under_way);
 }
 
@@ -93,14 +93,14 @@ void os_calls_forbid(void)
 {
     uint64_t end = os_now_ns() + PATIENCE_NS;
     uint32_t n;
-    __atomic_store_n(&forbidden, true, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&calls_forbidden, true, __ATOMIC_SEQ_CST);
     while ((n = __atomic_load_n(&under_way, __ATOMIC_SEQ_CST)) > own && os_now_ns() < end)
         os_wait_ns(&under_way, n, NAP_NS);
 }
 
 void os_calls_allow(void)
 {
-    __atomic_store_n(&forbidden, false, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&calls_forbidden, false, __ATOMIC_SEQ_CST);
 }
 
 void os_calls_child(void)

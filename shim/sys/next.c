@@ -9,7 +9,7 @@
 /* A first call may come from the loader itself, before any constructor, and
  * from several threads: resolution is idempotent, the flag is set last. */
 struct alloc_ops hy_next;
-static bool resolved;
+static bool next_resolved;
 
 /* Used when the next allocator does not define the aligned family (a minimal
  * interposer): refuse rather than mix allocators. */
@@ -47,7 +47,7 @@ static void *same_object(const char *name, uintptr_t base)
     return sym && dl_object_base(sym) == base ? sym : NULL;
 }
 
-static HY_COLD const struct alloc_ops *resolve(void)
+static HY_COLD const struct alloc_ops *resolve_next(void)
 {
     struct alloc_ops n = {0};
     /* malloc first: it is always found, and what dlsym allocates for a name
@@ -58,9 +58,9 @@ static HY_COLD const struct alloc_ops *resolve(void)
     n.realloc = (void *(*)(void *, size_t))dl_next("realloc");
     n.memalign = no_memalign;
     n.usable_size = no_usable_size;
-    if (!resolved) {
+    if (!next_resolved) {
         hy_next = n;
-        __atomic_store_n(&resolved, true, __ATOMIC_RELEASE);
+        __atomic_store_n(&next_resolved, true, __ATOMIC_RELEASE);
     }
     uintptr_t base = dl_object_base((void *)n.malloc);
     void *sym = same_object("memalign", base);
@@ -81,17 +81,17 @@ static HY_COLD const struct alloc_ops *resolve(void)
 
 const struct alloc_ops *next_alloc(void)
 {
-    static bool complete;
-    if (HY_LIKELY(__atomic_load_n(&complete, __ATOMIC_ACQUIRE)))
+    static bool names_found;
+    if (HY_LIKELY(__atomic_load_n(&names_found, __ATOMIC_ACQUIRE)))
         return &hy_next;
     /* Inside our own resolution (dlsym allocating): what is there serves. */
     static __thread bool resolving __attribute__((tls_model("initial-exec")));
-    if (resolving && __atomic_load_n(&resolved, __ATOMIC_ACQUIRE))
+    if (resolving && __atomic_load_n(&next_resolved, __ATOMIC_ACQUIRE))
         return &hy_next;
     resolving = true;
-    resolve();
+    resolve_next();
     resolving = false;
-    __atomic_store_n(&complete, true, __ATOMIC_RELEASE);
+    __atomic_store_n(&names_found, true, __ATOMIC_RELEASE);
     return &hy_next;
 }
 
@@ -118,11 +118,11 @@ static bool find_libc_family(void)
 const struct alloc_ops *next_libc(void)
 {
     enum { UNKNOWN, NONE, OTHER };
-    static uint8_t known;
-    uint8_t k = __atomic_load_n(&known, __ATOMIC_ACQUIRE);
+    static uint8_t libc_known;
+    uint8_t k = __atomic_load_n(&libc_known, __ATOMIC_ACQUIRE);
     if (HY_UNLIKELY(k == UNKNOWN)) {
         k = find_libc_family() ? OTHER : NONE;
-        __atomic_store_n(&known, k, __ATOMIC_RELEASE);
+        __atomic_store_n(&libc_known, k, __ATOMIC_RELEASE);
     }
     return k == OTHER ? &libc_family : NULL;
 }
@@ -130,14 +130,14 @@ const struct alloc_ops *next_libc(void)
 const struct map_ops *next_map(void)
 {
     static struct map_ops ops;
-    static bool complete;
-    if (HY_UNLIKELY(!__atomic_load_n(&complete, __ATOMIC_ACQUIRE))) {
+    static bool names_found;
+    if (HY_UNLIKELY(!__atomic_load_n(&names_found, __ATOMIC_ACQUIRE))) {
         /* Idempotent: threads that come here together store the same. */
         ops.munmap = (int (*)(void *, size_t))dl_next("munmap");
         ops.mremap = (void *(*)(void *, size_t, size_t, int, ...))dl_next("mremap");
         ops.ioctl = (int (*)(int, unsigned long, ...))dl_next("ioctl");
         ops.mmap = (void *(*)(void *, size_t, int, int, int, off_t))dl_next("mmap");
-        __atomic_store_n(&complete, true, __ATOMIC_RELEASE);
+        __atomic_store_n(&names_found, true, __ATOMIC_RELEASE);
     }
     return &ops;
 }

@@ -48,16 +48,16 @@ static bool compare(char *block)
 
 bool env_parent_has_same(void)
 {
-    static int8_t known; /* -1 no, 1 yes */
+    static int8_t parent_known; /* -1 no, 1 yes */
     void *m;
 
-    if (known == 0) {
+    if (parent_known == 0) {
         bool same = os_map_anon(BLOCK_BYTES, &m) == 0;
         if (same) {
             same = compare(m);
             (void)os_unmap(m, BLOCK_BYTES);
         }
-        known = same ? 1 : -1;
+        parent_known = same ? 1 : -1;
     }
-    return known > 0;
+    return parent_known > 0;
 }

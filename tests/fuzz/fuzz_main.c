@@ -73,37 +73,39 @@ static void insert(size_t at, const void *data, size_t n)
     current_size += n;
 }
 
+/* What the parsers know. */
+static const char *const tokens[] = {"\n",
+                                     "=",
+                                     "[",
+                                     "]",
+                                     "[site a]\n",
+                                     "[app]\n",
+                                     "frame0 = ",
+                                     "+0x",
+                                     ":",
+                                     ";",
+                                     "#",
+                                     "%",
+                                     ",",
+                                     "-1",
+                                     "0",
+                                     "18446744073709551616",
+                                     "99999999999999999999999999999999",
+                                     "T",
+                                     "K",
+                                     "\xff\xfe",
+                                     "\xc3\xa9",
+                                     "\xe2\x80\xae",
+                                     "\x1b[2J",
+                                     "\t ",
+                                     "node:",
+                                     "emulated:",
+                                     "HYBRID_",
+                                     "@",
+                                     "/"};
+
 static void change_once(void)
 {
-    static const char *const tokens[] = {"\n",
-                                         "=",
-                                         "[",
-                                         "]",
-                                         "[site a]\n",
-                                         "[app]\n",
-                                         "frame0 = ",
-                                         "+0x",
-                                         ":",
-                                         ";",
-                                         "#",
-                                         "%",
-                                         ",",
-                                         "-1",
-                                         "0",
-                                         "18446744073709551616",
-                                         "99999999999999999999999999999999",
-                                         "T",
-                                         "K",
-                                         "\xff\xfe",
-                                         "\xc3\xa9",
-                                         "\xe2\x80\xae",
-                                         "\x1b[2J",
-                                         "\t ",
-                                         "node:",
-                                         "emulated:",
-                                         "HYBRID_",
-                                         "@",
-                                         "/"};
     static uint8_t piece[256];
     size_t at = below(current_size), n = 1 + below(16);
     const struct input *other;

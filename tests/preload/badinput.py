@@ -6,7 +6,6 @@
 
 The options come from shim/settings/rules/options.def, so that a new one is tried as well.
 """
-import argparse
 import os
 import random
 import re
@@ -431,16 +430,7 @@ CASES = {'options': each_option, 'strict': strict, 'together': together, 'unavai
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument('--bin', required=True, help='folder of the compiled victims')
-    harness.common_arguments(p)
-    if '--list' in sys.argv:
-        print('\n'.join(CASES))
-        return 0
-    args = p.parse_args()
-    extra = harness.prepare_arguments(args)
-    args.bin = os.path.abspath(args.bin)
-    harness.check_library(args.lib)
+    args, extra = harness.victims_arguments(__doc__, CASES)
     worst = 0
     for name in args.names or CASES:
         if name not in CASES:

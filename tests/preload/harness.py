@@ -5,6 +5,7 @@ What a case tells (ctx.record, ctx.run) in the plain run is what it must tell in
 every other run; ctx.check states what must hold in all of them, the plain one
 included. Standard error may hold no line of the library unless the case says so.
 """
+import argparse
 import concurrent.futures
 import difflib
 import io
@@ -350,6 +351,21 @@ def common_arguments(parser):
     parser.add_argument('--keep', action='store_true', help='keep the work folder of a failing run')
     parser.add_argument('--repeat', type=int, default=1)
     parser.add_argument('names', nargs='*')
+
+
+def victims_arguments(description, cases):
+    """(arguments, environment) of a command that runs compiled victims; --list ends it."""
+    p = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('--bin', required=True, help='folder of the compiled victims')
+    common_arguments(p)
+    if '--list' in sys.argv:
+        print('\n'.join(cases))
+        sys.exit(0)
+    args = p.parse_args()
+    extra = prepare_arguments(args)
+    args.bin = os.path.abspath(args.bin)
+    check_library(args.lib)
+    return args, extra
 
 
 def chosen_settings(args):

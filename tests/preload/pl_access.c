@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "pl_filter.h"
+#include "../filter.h"
 
 #define KIB     1024ul
 #define THREADS 2
@@ -106,7 +106,7 @@ int main(int argc, char **argv)
         for (size_t t = 0; t < THREADS; t++)
             pthread_join(thread[t], NULL);
         if (part == 0 && filter) {
-            if (!set_filter())
+            if (!kill_on(SYS_perf_event_open, SYS_perf_event_open))
                 return 77;
             patience_ms = 0;
             enough *= 2;

@@ -10,19 +10,18 @@
  * PL_SETTLE_MS: how long the library gets each time (200; windows are of 10 ms). */
 #include <dlfcn.h>
 #include <errno.h>
-#include <linux/filter.h>
 #include <linux/perf_event.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "../filter.h"
 
 #define BLOCKS 24
 #define BLOCK  ((size_t)1 << 20)
@@ -121,22 +120,6 @@ static int use_perf(void)
     return 0;
 }
 
-static int filter(uint32_t answer)
-{
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, answer),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {4, code};
-
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-                   prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0
-               ? 0
-               : SKIP;
-}
-
 static void *no_work(void *arg)
 {
     return arg;
@@ -158,9 +141,9 @@ int main(int argc, char **argv)
         settle_ms = (unsigned)atoi(ms);
 
     if (strcmp(how, "kill") == 0)
-        r = filter(SECCOMP_RET_KILL_PROCESS);
+        r = filter(SYS_perf_event_open, SECCOMP_RET_KILL_PROCESS) ? 0 : SKIP;
     else if (strcmp(how, "refuse") == 0)
-        r = filter(SECCOMP_RET_ERRNO | EACCES);
+        r = filter(SYS_perf_event_open, SECCOMP_RET_ERRNO | EACCES) ? 0 : SKIP;
     else if (strcmp(how, "papi") == 0)
         r = use_papi();
     if (r != 0)
@@ -172,7 +155,7 @@ int main(int argc, char **argv)
     else if (strcmp(how, "perf") == 0)
         r = use_perf();
     else if (strcmp(how, "late-kill") == 0)
-        r = filter(SECCOMP_RET_KILL_PROCESS);
+        r = filter(SYS_perf_event_open, SECCOMP_RET_KILL_PROCESS) ? 0 : SKIP;
     if (r != 0)
         return r;
     work(settle_ms);

@@ -121,19 +121,25 @@ static void *pin(void *p)
 /* Without the preload, so that the answer is the kernel's. */
 static char *const sh[] = {"sh", "-c", "unset LD_PRELOAD; exec nproc", NULL};
 
+static void run_by_popen(void)
+{
+    char text[32] = "";
+    FILE *f = popen(sh[2], "r");
+
+    if (!f || !fgets(text, sizeof(text), f))
+        exit(5);
+    pclose(f);
+    printf("%s", text);
+}
+
 static void run_child(const char *how)
 {
     char text[32] = "";
     int fd[2], status;
     pid_t pid = -1;
-    FILE *f;
 
     if (strcmp(how, "popen") == 0) {
-        f = popen(sh[2], "r");
-        if (!f || !fgets(text, sizeof(text), f))
-            exit(5);
-        pclose(f);
-        printf("%s", text);
+        run_by_popen();
         return;
     }
     if (pipe(fd) != 0)

@@ -11,8 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -20,11 +18,12 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "../filter.h"
 
 #define MIB  (1ul << 20)
 #define PAGE 4096ul
@@ -83,20 +82,6 @@ static int fork_check(void)
         _exit(ok ? 0 : 1);
     }
     return waitpid(pid, &status, 0) == pid && status == 0 && intact();
-}
-
-static int set_filter(void)
-{
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_userfaultfd, 1, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_move_pages, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog prog = {sizeof(code) / sizeof(code[0]), code};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &prog) == 0;
 }
 
 /* Whole pages within a part: blocks of malloc do not begin with one. */
@@ -161,7 +146,7 @@ static int obey(const char *what, long a, long b)
     } else if (!strcmp(what, "faults")) {
         return own_faults((int)a, (int)b);
     } else if (!strcmp(what, "filter")) {
-        return set_filter();
+        return kill_on(SYS_userfaultfd, SYS_move_pages);
     }
     return 1;
 }

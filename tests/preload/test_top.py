@@ -90,15 +90,8 @@ class TopLines(Case):
         if subprocess.run([*box, 'true'], check=False).returncode != 0:
             self.skipTest('this user may make no user, PID and mount namespaces')
         ours = ['%s=%s' % v for v in self.env().items() if v not in NOTHING_OF_OURS.items()]
-        p = subprocess.Popen([*box, 'env', *ours, sys.executable, '-c', HOLD % mib],
-                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                             env=NOTHING_OF_OURS, cwd=self.dir)
-        self.addCleanup(p.stdout.close)
-        self.addCleanup(p.wait)
-        self.addCleanup(p.kill)
-        self.addCleanup(p.stdin.close)
-        self.assertEqual(p.stdout.readline(), 'up\n')
-        return p
+        return self.run_until_up([*box, 'env', *ours, sys.executable, '-c', HOLD % mib],
+                                 NOTHING_OF_OURS)
 
     def test_containers_share_one_registry(self):
         first, second = self.contained(40), self.contained(40)

@@ -7,7 +7,6 @@
 Each runs plainly and in every setting; status and stdout must be the same. Some
 need a place or a right of their own (see the functions below).
 """
-import argparse
 import ctypes
 import json
 import os
@@ -350,16 +349,7 @@ class Case:
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument('--bin', required=True, help='folder of the compiled victims')
-    harness.common_arguments(p)
-    if '--list' in sys.argv:
-        print('\n'.join(CASES))
-        return 0
-    args = p.parse_args()
-    extra = harness.prepare_arguments(args)
-    args.bin = os.path.abspath(args.bin)
-    harness.check_library(args.lib)
+    args, extra = harness.victims_arguments(__doc__, CASES)
     settings = harness.chosen_settings(args)
     verdicts = {}
     for name in list(args.names or CASES) * args.repeat:

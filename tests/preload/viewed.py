@@ -46,8 +46,11 @@ class Case(unittest.TestCase):
 
     def start(self, code, program=sys.executable, **more):
         """A program under the library, once it says that it is up."""
-        p = subprocess.Popen([program, '-c', code], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                             text=True, env=self.env(**more), cwd=self.dir)
+        return self.run_until_up([program, '-c', code], self.env(**more))
+
+    def run_until_up(self, command, env):
+        p = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                             env=env, cwd=self.dir)
         self.addCleanup(p.stdout.close)
         self.addCleanup(p.wait)
         self.addCleanup(p.kill)

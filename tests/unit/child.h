@@ -47,6 +47,18 @@ static inline int in_child(void (*fn)(void *arg), void *arg)
     return status;
 }
 
+/* What fn() says in a child: 0 when it did what it should. */
+static inline int in_fork(int (*fn)(void))
+{
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0)
+        _exit(fn());
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
 /* A fresh directory; remove_dir also removes the plain files in it. */
 static inline void make_dir(char *buf, size_t cap)
 {

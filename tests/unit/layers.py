@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The house: the rooms of shim/ and who may reach whom, checked (shim/README.md).
+"""The house: the rooms of shim/ and who may reach whom, checked (shim/README.md); lengths of all code.
 
 layers.py SHIM         check a tree; one line per violation, exit status 1 if any
 layers.py --emu EMU    the emulated machine: order of its folders, no circle of files, lengths
+layers.py --all ROOT   the repository: lengths of all code, files in a folder
 layers.py --self-test  check that every rule finds its violation
 """
 import collections
@@ -24,6 +25,15 @@ MAX_SOURCE_LINES = 500
 MAX_HEADER_LINES = 200
 MAX_FUNCTION_LINES = 60  # its braces included
 MAX_FILES = 20  # .c files in a folder
+
+# Names of one word that start.ld may take from every file: there is one of each.
+EXPORTED = ['malloc', 'free', 'calloc', 'realloc', 'syscall']
+
+# The folders of the repository that have code: C, C++, Python, and what begins with #!.
+CODE_FOLDERS = ['bench', 'docs', 'emu', 'profiles', 'scripts', 'shim', 'tests', 'tools']
+CODE_SUFFIXES = ('.c', '.cpp', '.h', '.def', '.py', '.sh')
+# A file there is a program of its own, and no part of a room.
+PROGRAM_FOLDERS = ['bench/workloads', 'tests/preload/victims']
 
 # The folders of emu/, from the ground up (emu/README.md). The two front ends do not know each other.
 EMU_FOLDERS = ['model', 'machine', 'pages', 'settings', 'core', 'program', 'instrument', 'qemu',
@@ -104,6 +114,36 @@ def long_functions(text):
             begin = 0
 
 
+def wrong_lengths(name, text):
+    """(line, sentence) of a file and of functions that are too long."""
+    lines = text.count('\n')
+    limit = MAX_HEADER_LINES if name.endswith('.h') else MAX_SOURCE_LINES
+    if lines > limit:
+        yield lines, '%d lines, more than %d' % (lines, limit)
+    if name.endswith(('.c', '.cpp', '.h')):
+        for number, n in long_functions(text):
+            yield number, 'a function of %d lines, more than %d' % (n, MAX_FUNCTION_LINES)
+
+
+def full_folders(files, root):
+    """A sentence of each folder with too many .c files."""
+    folders = collections.Counter(p.parent.relative_to(root).as_posix() for p in files
+                                  if p.suffix == '.c')
+    for folder, n in sorted(folders.items()):
+        if n > MAX_FILES and folder not in PROGRAM_FOLDERS:
+            yield '%s:1: %d files, more than %d' % (folder, n, MAX_FILES)
+
+
+def generic_names(script):
+    """(line, sentence) of names that a linker script takes from every file, and that any file may
+    have: of one word, and not exported."""
+    for number, line in enumerate(strip(script).split('\n'), 1):
+        if re.match(r'\s*\*\(', line):
+            for name in re.findall(r'\.(?:text|rodata|data\*?|bss)\.([a-z0-9]+)(?=[.\s)])', line):
+                if name not in EXPORTED and not re.fullmatch(r'cst|str1', name):
+                    yield number, '"%s" may stand in several files: name the one that is meant' % name
+
+
 def check_include(target, parts, tell):
     """A quoted include of a file of ours."""
     to = target.split('/')
@@ -120,12 +160,8 @@ def check(shim):
     """Violations of the tree as 'file:line: sentence'."""
     shim = pathlib.Path(shim)
     files = sorted(p for p in shim.rglob('*') if p.suffix in ('.c', '.h', '.def'))
-    found = []
+    found = list(full_folders(files, shim))
     memkind_users = []
-    folders = collections.Counter(p.parent for p in files if p.suffix == '.c')
-    for folder, n in folders.items():
-        if n > MAX_FILES:
-            found.append('%s:1: %d files, more than %d' % (folder.relative_to(shim), n, MAX_FILES))
     for path in files:
         name = path.relative_to(shim).as_posix()
         parts = name.split('/')
@@ -139,12 +175,8 @@ def check(shim):
         if room is None:
             tell(1, 'stands in no room (%s)' % ', '.join(ROOMS))
             continue
-        lines = text.count('\n')
-        limit = MAX_HEADER_LINES if path.suffix == '.h' else MAX_SOURCE_LINES
-        if lines > limit:
-            tell(lines, '%d lines, more than %d' % (lines, limit))
-        for number, n in long_functions(text):
-            tell(number, 'a function of %d lines, more than %d' % (n, MAX_FUNCTION_LINES))
+        for number, sentence in wrong_lengths(name, text):
+            tell(number, sentence)
         for number, line in enumerate(text.split('\n'), 1):
             m = re.match(r'\s*#\s*include\s*([<"])([^">]+)[">]', line)
             if not m:
@@ -168,6 +200,8 @@ def check(shim):
         # What the hooks define under such a name is no call of it.
         for number, word in calls(re.sub(r'(?m)^HY_EXPORT .*', '', code), FORBIDDEN):
             tell(number, '%s() must not run inside a foreign program' % word)
+    for path in sorted(shim.glob('*.ld')):
+        found += ['%s:%d: %s' % (path.name, *wrong) for wrong in generic_names(path.read_text())]
     for name, number in memkind_users[1:]:
         found.append('%s:%d: memkind.h is already used by %s' % (name, number, memkind_users[0][0]))
     return found
@@ -203,13 +237,7 @@ def check_emu(emu):
         name = path.relative_to(emu).as_posix()
         folder = path.parent.name
         text = path.read_text()
-        lines = text.count('\n')
-        limit = MAX_HEADER_LINES if path.suffix == '.h' else MAX_SOURCE_LINES
-        if lines > limit:
-            found.append('%s:%d: %d lines, more than %d' % (name, lines, lines, limit))
-        for number, n in long_functions(text):
-            found.append('%s:%d: a function of %d lines, more than %d' %
-                         (name, number, n, MAX_FUNCTION_LINES))
+        found += ['%s:%d: %s' % (name, *wrong) for wrong in wrong_lengths(name, text)]
         if folder not in EMU_FOLDERS:
             found.append('%s:1: stands in no folder of %s' % (name, ', '.join(EMU_FOLDERS)))
             continue
@@ -234,6 +262,26 @@ def check_emu(emu):
     return found
 
 
+def is_code(path):
+    if path.suffix in CODE_SUFFIXES:
+        return True
+    with path.open('rb') as f:
+        return f.read(2) == b'#!'
+
+
+def check_all(root):
+    """Lengths of all code, and files in a folder. Where a file may stand is not looked at."""
+    root = pathlib.Path(root)
+    files = [p for folder in CODE_FOLDERS for p in sorted((root / folder).rglob('*'))
+             if p.is_file() and not p.is_symlink() and '__pycache__' not in p.parts and is_code(p)]
+    found = list(full_folders(files, root))
+    for path in files:
+        name = path.relative_to(root).as_posix()
+        found += ['%s:%d: %s' % (name, *wrong)
+                  for wrong in wrong_lengths(name, path.read_text(errors='replace'))]
+    return found
+
+
 # Rule -> a file that breaks it and a part of the sentence that must come.
 VIOLATIONS = {
     'upward include': ('sys/a.c', '#include "heap/one.h"\n', 'of a room above'),
@@ -255,6 +303,7 @@ VIOLATIONS = {
     'long function': ('a_hook.c', 'void f(void)\n{\n%s}\n' % ('    g();\n' * 59),
                       'a function of'),
     'long header': ('a_hook.h', '\n' * (MAX_HEADER_LINES + 1), 'lines, more than'),
+    'generic name': ('start.ld', '*(.bss.has_begun)\n*(.text.begin)\n', '"begin" may stand'),
     'no room': ('extra/a.c', '\n', 'stands in no room'),
     'no front door': ('extra.c', '\n', 'stands in no room'),
 }
@@ -273,6 +322,7 @@ CLEAN = {
     'migrator.c': '#include "migrator.h"\n#include "pages/rules/y.h"\n',
     'process/a.c': '#include "migrator.h"\n#include "heap/one.h"\n',
     'a_hook.c': '#include "process/a.h"\nint mmap(int x) { return x; }\n',
+    'start.ld': '*(.text.malloc)\n*a.c.o(.bss.count)\n*(.rodata.cst*)\n*crt.o(.data*)\n*(.bss.one_name.*)\n',
 }
 
 
@@ -298,6 +348,26 @@ EMU_CLEAN = {
 }
 
 
+ALL_VIOLATIONS = {
+    'long test': ('tests/unit/heap/test_1.c', '\n' * (MAX_SOURCE_LINES + 1), 'lines, more than'),
+    'long script': ('tools/a.py', 'x = 1\n' * (MAX_SOURCE_LINES + 1), 'lines, more than'),
+    'long command': ('scripts/a', '#!/bin/sh\n' * (MAX_SOURCE_LINES + 1), 'lines, more than'),
+    'long test header': ('bench/a.h', '\n' * (MAX_HEADER_LINES + 1), 'lines, more than'),
+    'long test function': ('emu/test/a.cpp', 'int main()\n{\n%s}\n' % ('    g();\n' * 59),
+                           'a function of'),
+    'full folder': ('tests/unit/heap/test_20.c', '\n', 'files, more than'),
+}
+ALL_CLEAN = {
+    'tests/unit/a.c': 'void f(void)\n{\n%s}\n' % ('    g();\n' * 58),
+    'tests/fuzz/corpus/text': '\n' * (MAX_SOURCE_LINES + 1),
+    'scripts/a': '#!/bin/sh\n',
+    'tools/a.py': 'x = 1\n' * MAX_SOURCE_LINES,
+    'bench/README.md': '\n' * (MAX_SOURCE_LINES + 1),
+}
+ALL_CLEAN.update({'tests/unit/heap/test_%d.c' % i: '\n' for i in range(MAX_FILES)})
+ALL_CLEAN.update({'bench/workloads/%d.c' % i: '\n' for i in range(MAX_FILES + 1)})
+
+
 def write_tree(root, files):
     for name, text in files.items():
         path = root / name
@@ -309,7 +379,8 @@ def self_test():
     bad = rules = 0
     with tempfile.TemporaryDirectory() as tmp:
         for kind, clean, violations, run in (('shim', CLEAN, VIOLATIONS, check),
-                                             ('emu', EMU_CLEAN, EMU_VIOLATIONS, check_emu)):
+                                             ('emu', EMU_CLEAN, EMU_VIOLATIONS, check_emu),
+                                             ('all', ALL_CLEAN, ALL_VIOLATIONS, check_all)):
             root = pathlib.Path(tmp) / kind / 'clean'
             write_tree(root, clean)
             for line in run(root):
@@ -321,8 +392,8 @@ def self_test():
                 write_tree(root, clean)
                 write_tree(root, {name: text})
                 lines = run(root)
-                if len(lines) != 1 or not lines[0].startswith(name + ':') or \
-                        sentence not in lines[0]:
+                where = lines[0].split(':')[0] if len(lines) == 1 else None
+                if where not in (name, name.rpartition('/')[0]) or sentence not in lines[0]:
                     print('%s: expected one line about %s with "%s", got %s' %
                           (rule, name, sentence, lines))
                     bad += 1
@@ -333,11 +404,11 @@ def self_test():
 def main():
     if sys.argv[1:] == ['--self-test']:
         return self_test()
-    emu = sys.argv[1:2] == ['--emu']
-    if len(sys.argv) != 2 + emu:
+    run = {'--emu': check_emu, '--all': check_all}.get(sys.argv[1] if sys.argv[1:] else '', check)
+    if len(sys.argv) != (2 if run is check else 3):
         print(__doc__)
         return 2
-    found = (check_emu if emu else check)(sys.argv[-1])
+    found = run(sys.argv[-1])
     for line in found:
         print(line)
     return 1 if found else 0

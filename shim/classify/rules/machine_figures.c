@@ -95,12 +95,6 @@ const char *figures_source_name(enum figures_source s)
     return (unsigned)s < HY_ARRAY_SIZE(names) ? names[s] : "default";
 }
 
-/* All that a file holds, so that what is written and read again is the same. */
-static uint64_t in_thousandths(double v)
-{
-    return (uint64_t)(v * 1000 + 0.5);
-}
-
 static double *field_of(struct machine_figures *f, const struct number *n)
 {
     return (double *)((char *)f + n->offset);
@@ -184,7 +178,7 @@ static void take_number(struct parser *ps, size_t i, const char *value)
     if (ps->seen >> i & 1)
         tell(ps, "%s of [%s] is given twice", n->key, n->section);
     ps->seen |= (uint64_t)1 << i;
-    *field_of(&ps->f, n) = (double)in_thousandths(v) / 1000;
+    *field_of(&ps->f, n) = v;
 }
 
 static int on_key(void *user, const char *section, const char *key, const char *value)
@@ -355,41 +349,4 @@ int figures_hmat(const struct hmat_figures hmat[HY_TIERS], const char *technolog
     f.source = FIGURES_HMAT;
     *ret = f;
     return 0;
-}
-
-/* --- writing ------------------------------------------------------------------ */
-
-int figures_write(const struct machine_figures *f, char *buf, size_t cap)
-{
-    struct machine_figures copy = *f;
-    const char *section = "machine";
-    size_t at = 0;
-    int n = snprintf(buf, cap, "[machine]\nversion = %d\nsource = %s\n", FIGURES_VERSION,
-                     figures_source_name(f->source));
-
-    for (size_t i = 0; i < HY_ARRAY_SIZE(texts); i++) {
-        const char *text = (const char *)f + texts[i].offset;
-        at += (size_t)n;
-        if (at >= cap)
-            return -ENOSPC;
-        n = *text ? snprintf(buf + at, cap - at, "%s = %s\n", texts[i].key, text) : 0;
-    }
-    for (size_t i = 0; n >= 0 && i < HY_ARRAY_SIZE(numbers); i++) {
-        uint64_t milli;
-        at += (size_t)n;
-        if (at >= cap)
-            return -ENOSPC;
-        if (strcmp(section, numbers[i].section) != 0) {
-            section = numbers[i].section;
-            at += (size_t)snprintf(buf + at, cap - at, "[%s]\n", section);
-            if (at >= cap)
-                return -ENOSPC;
-        }
-        /* Not %f: the point depends on the locale. */
-        milli = in_thousandths(*field_of(&copy, &numbers[i]));
-        n = snprintf(buf + at, cap - at, "%s = %llu.%03u\n", numbers[i].key,
-                     (unsigned long long)(milli / 1000), (unsigned)(milli % 1000));
-    }
-    at += (size_t)n;
-    return at < cap ? (int)at : -ENOSPC;
 }

@@ -89,9 +89,6 @@ struct hmat_figures {
  * beside sequential, interference. -ENODATA: no latency or bandwidth of one of the media. */
 int figures_hmat(const struct hmat_figures hmat[HY_TIERS], const char *technology,
                  struct machine_figures *ret);
-/* The file's text without curves; what figures_parse makes of it is equal to *f. Its length;
- * -ENOSPC: `cap` is too small (2 KiB are always enough). */
-int figures_write(const struct machine_figures *f, char *buf, size_t cap);
 const char *figures_source_name(enum figures_source s);
 
 #endif

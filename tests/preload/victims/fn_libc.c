@@ -15,6 +15,17 @@ static int by_value(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
+static void sort_many(void)
+{
+    int *big = malloc(400000 * sizeof *big);
+    for (int i = 0; i < 400000; i++)
+        big[i] = (int)((i * 2654435761u) & 0x7fffffff);
+    qsort(big, 400000, sizeof *big, by_value); /* glibc sorts in a block of its own */
+    for (int i = 1; i < 400000; i++)
+        CHECK(big[i - 1] <= big[i]);
+    free(big);
+}
+
 int main(void)
 {
     char *line = NULL, *text = NULL, *path;
@@ -51,13 +62,7 @@ int main(void)
     regex_t re;
     CHECK(regcomp(&re, "a(b|c)*d{2,7}", REG_EXTENDED) == 0 && regexec(&re, "xxabcbcdd", 0, NULL, 0) == 0);
     regfree(&re);
-    int *big = malloc(400000 * sizeof *big);
-    for (int i = 0; i < 400000; i++)
-        big[i] = (int)((i * 2654435761u) & 0x7fffffff);
-    qsort(big, 400000, sizeof *big, by_value); /* glibc sorts in a block of its own */
-    for (int i = 1; i < 400000; i++)
-        CHECK(big[i - 1] <= big[i]);
-    free(big);
+    sort_many();
     for (int i = 0; i < 500; i++) {
         char name[40];
         snprintf(name, sizeof name, "VICTIM_%d", i);

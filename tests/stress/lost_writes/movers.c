@@ -61,12 +61,20 @@ static char *map_machine(void)
     return NULL;
 }
 
+/* Of a page in use; or -errno. */
+static int tier_of(const void *page)
+{
+    uint8_t tier;
+    int e = emulator_range_tiers(page, 1, &tier);
+    return e < 0 ? e : tier;
+}
+
 static int round_machine(char *memory, enum hy_tier to, uint64_t count[MIGRATE_REFUSED + 1])
 {
     uint64_t moved = count[MIGRATE_MOVED];
     int e = by_migrator(MIGRATE_EMULATED, memory, to, count);
     for (unsigned p = 0; e == 0 && count[MIGRATE_MOVED] - moved == PAGES && p < PAGES; p++)
-        if (emulator_tier_of(memory + p * PAGE) != (int)to)
+        if (tier_of(memory + p * PAGE) != (int)to)
             e = -EXDEV;
     return e;
 }
@@ -98,7 +106,7 @@ static int where_are(void *const *page, int *ret)
     if (!emulator_open())
         return os_page_nodes(page, PAGES, ret);
     for (unsigned p = 0; p < PAGES; p++)
-        ret[p] = emulator_tier_of(page[p]);
+        ret[p] = tier_of(page[p]);
     return 0;
 }
 

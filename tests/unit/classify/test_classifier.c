@@ -1,41 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Classes from windows of counts: of known programs, wherever their data are, with however
- * many threads and neighbours; phases; what is missing; properties over random programs. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "classify/rules/classes.h"
-#include "classify/rules/recording.h"
-#include "rounds.h"
+ * many threads and neighbours; phases; what is missing. test_classifier_random.c has random ones.
+ */
+#include "classifier_util.h"
 
 #define SECOND 1e9
 #define LINE   64
-
-static struct machine_figures machine(const char *name)
-{
-    struct machine_figures f;
-
-    assert_int_equal(figures_default(name, &f), 0);
-    return f;
-}
-
-static struct classification judge(const char *name, const struct window *w, int n)
-{
-    struct machine_figures f = machine(name);
-    struct class_rules rules = class_rules_default();
-    struct classifier c;
-
-    classifier_init(&c, &rules);
-    for (int i = 0; i < n; i++)
-        classifier_feed(&c, &f, w);
-    return c.now;
-}
 
 /* --- programs of the papers, from the figures that they give ------------------------ */
 
@@ -91,35 +61,6 @@ static void test_paper_004(void **state)
 }
 
 /* --- programs made up, seen as a machine would show them ------------------------------ */
-
-struct view {
-    double pm, threads;
-    bool idle_known; /* stall and waiting told apart, as the emulated machine does */
-    double others;   /* the time of the waiting that others cause, as a share of all */
-};
-
-/* What the counters show of `k` run so. */
-static struct window look(const struct machine_figures *f, const struct work *k,
-                          const struct view *v)
-{
-    struct work_time t = work_time(f, k, v->pm, v->pm, v->threads);
-    double idle = t.threads_ns * v->threads - k->compute_ns;
-    double elapsed = t.total_ns * (1 + v->others);
-    double wait = elapsed * v->threads - k->compute_ns - idle;
-    struct window w = {0};
-
-    window_set(&w, WINDOW_elapsed_ns, (uint64_t)elapsed);
-    window_set(&w, WINDOW_busy_ns, (uint64_t)(elapsed * v->threads));
-    window_set(&w, WINDOW_reads, (uint64_t)k->reads);
-    window_set(&w, WINDOW_writes, (uint64_t)k->writes);
-    window_set(&w, WINDOW_reads_pm, (uint64_t)(k->reads * v->pm));
-    window_set(&w, WINDOW_writes_pm, (uint64_t)(k->writes * v->pm));
-    window_set(&w, WINDOW_foreseen, (uint64_t)(k->reads * k->foreseen));
-    window_set(&w, WINDOW_stall_ns, (uint64_t)(v->idle_known ? idle : idle + wait));
-    if (v->idle_known)
-        window_set(&w, WINDOW_wait_ns, (uint64_t)wait);
-    return w;
-}
 
 #define M 1e6
 static const struct {
@@ -389,125 +330,14 @@ static void test_effective_bandwidth(void **state)
     assert_true(f.medium[HY_PM].write_ns > 0);
 }
 
-/* --- properties ------------------------------------------------------------------------ */
-
-static uint64_t rng = 1;
-
-static double uniform(double lo, double hi)
-{
-    rng = rng * 6364136223846793005u + 1442695040888963407u;
-    return lo + (hi - lo) * ((double)(rng >> 11) / 9007199254740992.0);
-}
-
-/* Over several orders of magnitude. */
-static double wide(double lo, double hi)
-{
-    return lo * pow(hi / lo, uniform(0, 1));
-}
-
-static struct work random_work(void)
-{
-    double foreseen = uniform(0, 1);
-
-    /* Streams are waited for a tenth of the latency, by what machines do and the model says. */
-    return (struct work){.compute_ns = wide(1e5, 1e10),
-                         .reads = wide(1e2, 1e8),
-                         .writes = wide(1e1, 1e8),
-                         .exposure = uniform(0.05, 0.1 * foreseen + 1 - foreseen),
-                         .foreseen = foreseen,
-                         .threads = 1};
-}
-
-/* More lines never lower the predicted slowdown, with the data on DRAM; but where PM lacks
- * latency more than bandwidth (cxl), a program that fills DRAM, too, loses but bandwidth. */
-static void test_monotone(void **state)
-{
-    (void)state;
-    for (unsigned i = 0; i < rounds(20000); i++) {
-        struct machine_figures f = machine(figures_name(i % figures_count()));
-        struct work k = random_work();
-        struct view v = {0, floor(uniform(1, 20)), i % 2 == 0, 0};
-        struct window w = look(&f, &k, &v), more = w;
-        enum window_field field = i % 3 ? WINDOW_reads : WINDOW_writes;
-
-        if (i % 5 == 0)
-            w.have &= ~(1u << WINDOW_foreseen | 1u << WINDOW_stall_ns | 1u << WINDOW_wait_ns);
-        more = w;
-        more.value[field] = (uint64_t)((double)w.value[field] * uniform(1, 3)) + 1;
-        more.value[WINDOW_foreseen] = w.value[WINDOW_foreseen];
-        /* As many as DRAM can carry in the time, and not more: nobody could count those. */
-        struct work check = {.reads = (double)more.value[WINDOW_reads],
-                             .writes = (double)more.value[WINDOW_writes]};
-        if (work_time(&f, &check, 0, 0, 1).service_ns > (double)w.value[WINDOW_elapsed_ns] * 0.8)
-            continue;
-        struct classification a = judge(f.name, &w, 1), b = judge(f.name, &more, 1);
-        double full = HY_MIN(f.medium[HY_DRAM].random_read_mbs / f.medium[HY_PM].random_read_mbs,
-                             f.medium[HY_DRAM].seq_read_mbs / f.medium[HY_PM].seq_read_mbs);
-        /* Without stalls more writes leave less of the time to have been waiting for reads. */
-        double least = HY_MIN(a.slowdown, full) * (i % 5 == 0 ? 0.98 : 0.999);
-        if (b.slowdown < least)
-            fail_msg("case %d on %s, %.0f threads: %s +%.0f%%, slowdown %.4f -> %.4f", i, f.name,
-                     v.threads, field == WINDOW_reads ? "reads" : "writes",
-                     100.0 * ((double)more.value[field] / (double)w.value[field] - 1), a.slowdown,
-                     b.slowdown);
-    }
-}
-
-/* Windows of another length say the same. */
-static void test_scale(void **state)
-{
-    (void)state;
-    for (unsigned i = 0; i < rounds(5000); i++) {
-        struct machine_figures f = machine(figures_name(i % figures_count()));
-        struct work k = random_work();
-        struct view v = {uniform(0, 1), floor(uniform(1, 20)), i % 2 == 0, 0};
-        struct window w = look(&f, &k, &v), longer = w;
-
-        for (int j = 0; j < WINDOW_FIELD_COUNT; j++)
-            longer.value[j] *= 64;
-        struct classification a = judge(f.name, &w, 2), b = judge(f.name, &longer, 2);
-        assert_int_equal(a.cls, b.cls);
-        assert_true(fabs(a.slowdown / b.slowdown - 1) < 1e-6);
-        assert_true(fabs(a.confidence - b.confidence) < 1e-6);
-    }
-}
-
-/* Random programs are told the same on DRAM and on PM. */
-static void test_placement_property(void **state)
-{
-    unsigned different = 0;
-
-    (void)state;
-    for (unsigned i = 0; i < rounds(5000); i++) {
-        struct machine_figures f = machine(figures_name(i % figures_count()));
-        struct work k = random_work();
-        double threads = floor(uniform(1, 20));
-        struct view dram = {0, threads, true, 0}, pm = {1, threads, true, 0};
-        struct window a = look(&f, &k, &dram), b = look(&f, &k, &pm);
-        struct classification ca = judge(f.name, &a, 2), cb = judge(f.name, &b, 2);
-
-        assert_true(fabs(ca.slowdown / cb.slowdown - 1) < 0.02);
-        different += ca.cls != cb.cls; /* on a border, where rounding decides */
-    }
-    assert_in_range(different, 0, 5);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_paper_004),
-        cmocka_unit_test(test_same_everywhere),
-        cmocka_unit_test(test_loaded_stalls),
-        cmocka_unit_test(test_others),
-        cmocka_unit_test(test_missing_counts),
-        cmocka_unit_test(test_hints),
-        cmocka_unit_test(test_phases),
-        cmocka_unit_test(test_steady),
-        cmocka_unit_test(test_sleep),
-        cmocka_unit_test(test_effective_bandwidth),
-        cmocka_unit_test(test_monotone),
-        cmocka_unit_test(test_scale),
-        cmocka_unit_test(test_placement_property),
+        cmocka_unit_test(test_paper_004),      cmocka_unit_test(test_same_everywhere),
+        cmocka_unit_test(test_loaded_stalls),  cmocka_unit_test(test_others),
+        cmocka_unit_test(test_missing_counts), cmocka_unit_test(test_hints),
+        cmocka_unit_test(test_phases),         cmocka_unit_test(test_steady),
+        cmocka_unit_test(test_sleep),          cmocka_unit_test(test_effective_bandwidth),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

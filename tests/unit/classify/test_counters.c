@@ -3,15 +3,12 @@
  * have a PMU), software events, recordings, the kernel's hints; and when not to count. */
 #include <dlfcn.h>
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,8 +18,8 @@
 #include "child.h"
 #include "classify/counters.h"
 #include "classify/rules/recording.h"
-#include "sys/filter.h"
 #include "sys/usage.h"
+#include "tests/filter.h"
 #include "tests/unit/alone.h"
 #include "tests/unit/classify/fake_papi.h"
 
@@ -357,32 +354,6 @@ static void test_replay(void **state)
     assert_string_equal(info.what, "none");
 }
 
-/* 0 when fn did what it should in a child. */
-static int in_fork(int (*fn)(void))
-{
-    int status;
-    pid_t pid = fork();
-
-    if (pid == 0)
-        _exit(fn());
-    waitpid(pid, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-static bool filter(unsigned call, unsigned answer)
-{
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, answer),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {4, code};
-
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
-
 /* perf_event_open kills: 298 on x86-64, 241 where the generic table holds. */
 static int under_killing_filter(void)
 {
@@ -407,56 +378,6 @@ static void test_seccomp(void **state)
         skip();
     }
     assert_int_equal(r, 0);
-}
-
-/* That so many do not kill holds for just as many. */
-static int under_trusted_filters(void)
-{
-    int before = os_seccomp_filters();
-
-    if (before < 0 || !filter(SYS_kexec_load, SECCOMP_RET_ERRNO))
-        return 77;
-    if (os_seccomp() != 1 || os_seccomp_filters() != before + 1)
-        return 1;
-    os_seccomp_trust((unsigned)before + 1);
-    if (os_seccomp() != 0)
-        return 2;
-    os_seccomp_trust((unsigned)before + 2);
-    if (os_seccomp() != 1)
-        return 3;
-    if (!filter(SYS_kexec_load, SECCOMP_RET_ERRNO))
-        return 77;
-    if (os_seccomp() != 0)
-        return 4;
-    os_seccomp_trust((unsigned)before + 1); /* one came later, of which nobody knows */
-    return os_seccomp() == 1 ? 0 : 5;
-}
-
-static void test_trusted_filters(void **state)
-{
-    int r = in_fork(under_trusted_filters);
-
-    (void)state;
-    if (r == 77) {
-        print_message("skipped: no filter can be installed here, or nobody counts them\n");
-        skip();
-    }
-    assert_int_equal(r, 0);
-}
-
-/* The calls have no effect, and there is an end to them. */
-static void test_filtered_calls(void **state)
-{
-    unsigned n = 0;
-
-    (void)state;
-    if (under_valgrind()) {
-        print_message("the calls have memory that is none, which valgrind takes for errors\n");
-        skip();
-    }
-    while (os_try_filtered(n) && n < 100)
-        n++;
-    assert_in_range(n, 5, 99);
 }
 
 /* A program that has a PAPI keeps it for itself. */
@@ -508,12 +429,11 @@ int main(int argc, char **argv)
 #endif
     const struct CMUnitTest tests[] = {
         /* first: later the fake is loaded in this process, and in its children */
-        cmocka_unit_test(test_trusted_filters), cmocka_unit_test(test_filtered_calls),
-        cmocka_unit_test(test_seccomp),         cmocka_unit_test(test_systems),
-        cmocka_unit_test(test_programs_own),    cmocka_unit_test(test_hardware),
-        cmocka_unit_test(test_multiplexed),     cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_spared),          cmocka_unit_test(test_shut_down),
-        cmocka_unit_test(test_software),        cmocka_unit_test(test_replay),
+        cmocka_unit_test(test_seccomp),      cmocka_unit_test(test_systems),
+        cmocka_unit_test(test_programs_own), cmocka_unit_test(test_hardware),
+        cmocka_unit_test(test_multiplexed),  cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_spared),       cmocka_unit_test(test_shut_down),
+        cmocka_unit_test(test_software),     cmocka_unit_test(test_replay),
     };
     void *handle;
 

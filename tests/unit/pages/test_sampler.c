@@ -1,29 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * The sampler: recorded histories replayed through its contract, ranges that come and go
- * in the middle of a pass, and the kernel's own tracking of real stores where it exists. */
-#include <errno.h>
-#include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-#include <emu/pmemu.h>
+ * The sampler: recorded histories replayed through its contract, and ranges that come and go in the
+ * middle of a pass. test_sampler_sources.c has the kernel's and the emulated machine's sources. */
+#include "sampler_util.h"
 
 #include "pages/rules/coverage.h"
-#include "pages/sampler.h"
 #include "rounds.h"
-#include "sys/pages/track.h"
-
-#define MIB (1ul << 20)
 
 /* --- sources of the tests: what they see is a function of the address ---------------- */
 
@@ -71,11 +52,6 @@ static int fake_look(void *base, uint32_t pages, const struct page_set *set, uns
     return 0;
 }
 
-static int no_open(void)
-{
-    return -EPERM;
-}
-
 /* Ten reads of every page that is read, each round, and one write of what is written. */
 static int fake_drain(sampler_access_fn fn)
 {
@@ -91,7 +67,6 @@ static int fake_drain(sampler_access_fn fn)
     return 0;
 }
 
-static const struct sampler_source broken = {"broken", true, true, no_open, fake_close};
 static const struct sampler_source fake = {.name = "fake",
                                            .writes = true,
                                            .open = fake_open,
@@ -110,26 +85,11 @@ static const struct sampler_source both = {.name = "both",
                                            .drain = fake_drain,
                                            .period = 7};
 
-static void open_with(const struct sampler_source *a, const struct sampler_source *b)
+static void open_fakes(const struct sampler_source *a, const struct sampler_source *b)
 {
-    const struct sampler_source *list[] = {&broken, a, b, NULL};
-    struct predictor p = predictor_of(PREDICT_WINDOW);
     added = watched_pages = fail_add = 0;
-    assert_int_equal(sampler_open(list, &p, 1), 0);
+    open_with(a, b);
 }
-
-static struct pass_stats pass(void)
-{
-    struct pass_stats stats;
-    sampler_begin(UINT64_MAX);
-    for (unsigned r = 0; r < HISTORY_ROUNDS; r++)
-        sampler_round(r);
-    sampler_end(&stats);
-    return stats;
-}
-
-#define BASE       ((char *)0x10000000)
-#define PAGE_OF(n) (0x10000000 / HY_PAGE + (n))
 
 static bool page_100_to_300(uintptr_t page)
 {
@@ -153,7 +113,7 @@ static void written_pages_are_found_and_move(void **state)
     struct pass_stats stats;
     uint64_t totals[HY_TIERS][BANDS], on[HY_TIERS];
     (void)state;
-    open_with(&fake, NULL);
+    open_fakes(&fake, NULL);
     assert_string_equal(sampler_source_name(true), "fake");
     assert_null(sampler_source_name(false));
     writes_at = page_100_to_300;
@@ -190,7 +150,7 @@ static void reads_come_from_another_source(void **state)
     struct pass_stats stats;
     uint64_t totals[HY_TIERS][BANDS], on[HY_TIERS];
     (void)state;
-    open_with(&fake, &samples);
+    open_fakes(&fake, &samples);
     assert_string_equal(sampler_source_name(false), "samples");
     writes_at = none;
     reads_at = page_100_to_300;
@@ -203,7 +163,7 @@ static void reads_come_from_another_source(void **state)
     assert_int_equal(totals[HY_PM][BAND_REST], 1848);
     sampler_close();
     /* One source for both: ten reads and a write are the read domain, a write alone is not. */
-    open_with(&both, NULL);
+    open_fakes(&both, NULL);
     writes_at = page_100_to_300;
     assert_int_equal(sampler_add(BASE, 8 * MIB, HY_PM, false), 0);
     for (int i = 0; i < 8; i++)
@@ -223,7 +183,7 @@ static void pages_that_are_named(void **state)
 {
     uint64_t told = 0, totals[HY_TIERS][BANDS], on[HY_TIERS];
     (void)state;
-    open_with(&both, NULL);
+    open_fakes(&both, NULL);
     assert_int_equal(sampler_period(), 7);
     writes_at = page_100_to_300;
     reads_at = page_100_to_300;
@@ -262,7 +222,7 @@ static void pages_that_are_named(void **state)
     sampler_remove(BASE, 8 * MIB);
     assert_false(sampler_all_on(BASE, HY_PAGE, HY_PM));
     sampler_close();
-    open_with(&fake, &samples);
+    open_fakes(&fake, &samples);
     assert_int_equal(sampler_period(), 0); /* writes are not counted */
     sampler_close();
 }
@@ -293,7 +253,7 @@ static void ranges_come_and_go(void **state)
     static bool there[PAGES];
     uint64_t random = 3, totals[HY_TIERS][BANDS], on[HY_TIERS];
     (void)state;
-    open_with(&fake, NULL);
+    open_fakes(&fake, NULL);
     writes_at = page_100_to_300;
     memset(there, 0, sizeof(there));
     for (unsigned i = 0; i < 3000; i++) {
@@ -329,197 +289,11 @@ static void ranges_come_and_go(void **state)
     sampler_close();
 }
 
-/* --- the emulated machine's: found because the program exports it ----------------------- */
-
-#define EXPORT __attribute__((visibility("default")))
-#define SLOTS  4096u
-
-static struct pmemu_ring *ring;
-
-EXPORT int pmemu_samples_open(unsigned events, uint64_t period, size_t bytes,
-                              struct pmemu_ring **ret)
-{
-    assert_int_equal(events, PMEMU_SAMPLE_READS | PMEMU_SAMPLE_WRITES);
-    assert_true(bytes >= sizeof(*ring) + SLOTS * sizeof(struct pmemu_sample));
-    if (ring)
-        return -EBUSY;
-    ring = calloc(1, sizeof(*ring) + SLOTS * sizeof(struct pmemu_sample));
-    ring->slots = SLOTS;
-    ring->period = period;
-    *ret = ring;
-    return 0;
-}
-
-EXPORT void pmemu_samples_close(void)
-{
-    free(ring);
-    ring = NULL;
-}
-
-/* The program reads page 10 to 19 and writes 20 to 29. */
-static void run_emulated(void)
-{
-    for (unsigned i = 0; i < 200; i++) {
-        struct pmemu_sample *at = &ring->slot[ring->head % SLOTS];
-        unsigned page = 10 + i % 20;
-        *at = (struct pmemu_sample){.address = PAGE_OF(page) * HY_PAGE + i * 8,
-                                    .store = page >= 20,
-                                    .source = page >= 20 ? PMEMU_FROM_LLC : PMEMU_FROM_PM,
-                                    .dirtied = page >= 20};
-        at->ready = ++ring->head;
-    }
-}
-
-static void the_emulated_machines_samples(void **state)
-{
-    struct pass_stats stats = {0};
-    uint64_t totals[HY_TIERS][BANDS], on[HY_TIERS];
-    (void)state;
-    open_with(&sampler_emulated, NULL);
-    assert_string_equal(sampler_source_name(true), "emulated-samples");
-    assert_string_equal(sampler_source_name(false), "emulated-samples");
-    assert_int_equal(sampler_add(BASE, 2 * MIB, HY_PM, false), 0);
-    struct worth_rule rule = {4, 40, 1};
-    for (int i = 0; i < 8; i++) {
-        sampler_price(&rule);
-        sampler_begin(UINT64_MAX);
-        for (unsigned r = 0; r < HISTORY_ROUNDS; r++) {
-            run_emulated();
-            sampler_round(r);
-        }
-        sampler_end(&stats);
-    }
-    assert_int_equal(ring->tail, ring->head); /* all were read */
-    assert_int_equal(stats.predicted[WD_FREQ_H], 10);
-    sampler_totals(totals, on);
-    assert_int_equal(totals[HY_PM][BAND_H_HOT], 10);
-    assert_int_equal(totals[HY_PM][BAND_HOT_RD], 10);
-    assert_int_equal(totals[HY_PM][BAND_REST], 492);
-    /* A page that has moved is judged by what it is used for from then on, not by what it was
-     * chosen for. */
-    sampler_moved((void *)(PAGE_OF(12) * HY_PAGE), HY_PAGE, HY_DRAM, true);
-    run_emulated();
-    sampler_begin(UINT64_MAX);
-    sampler_end(&stats);
-    assert_int_equal(sampler_gain(), 0);
-    sampler_begin(UINT64_MAX);
-    run_emulated();
-    sampler_round(0);
-    sampler_end(&stats);
-    assert_int_equal(sampler_gain(), 10 * 4);
-    sampler_moved((void *)(PAGE_OF(12) * HY_PAGE), HY_PAGE, HY_PM, true);
-    sampler_begin(UINT64_MAX);
-    run_emulated();
-    sampler_round(0);
-    sampler_end(&stats);
-    assert_int_equal(sampler_gain(), 0); /* it is back where it was */
-    sampler_close();
-    assert_null(ring);
-}
-
-/* --- the kernel's ------------------------------------------------------------------- */
-
-#define PAGES 4096u
-
-static char *memory;
-static bool stop;
-
-static void *write_quarter(void *arg)
-{
-    uint64_t round = 0;
-    (void)arg;
-    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
-        round++;
-        for (unsigned i = PAGES / 4; i < PAGES / 2; i++)
-            __atomic_store_n((uint64_t *)(memory + (size_t)i * HY_PAGE), round, __ATOMIC_RELAXED);
-    }
-    return NULL;
-}
-
-static void real_stores(const struct sampler_source *source)
-{
-    const struct sampler_source *list[] = {source, NULL};
-    struct predictor p = predictor_of(PREDICT_WINDOW);
-    struct pass_stats stats = {0};
-    pthread_t thread;
-    if (sampler_open(list, &p, 1) != 0) {
-        print_message("%s: not on this kernel\n", source->name);
-        skip();
-    }
-    memory =
-        mmap(NULL, PAGES * HY_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    os_no_huge_pages(memory, PAGES * HY_PAGE);
-    memset(memory, 0, PAGES * HY_PAGE);
-    assert_int_equal(sampler_add(memory, PAGES * HY_PAGE, HY_PM, false), 0);
-    stop = false;
-    assert_int_equal(pthread_create(&thread, NULL, write_quarter, NULL), 0);
-    for (int i = 0; i < 10; i++) {
-        sampler_begin(UINT64_MAX);
-        for (unsigned r = 0; r < HISTORY_ROUNDS; r++) {
-            /* the thread comes round once, however slow this machine is */
-            uint64_t *last = (uint64_t *)(memory + (size_t)(PAGES / 2 - 1) * HY_PAGE);
-            uint64_t was = __atomic_load_n(last, __ATOMIC_RELAXED);
-            while (__atomic_load_n(last, __ATOMIC_RELAXED) < was + 2)
-                usleep(100);
-            sampler_round(r);
-        }
-        sampler_end(&stats);
-        if (i == 4) { /* a child in between, which goes on by itself */
-            sampler_prefork();
-            pid_t pid = fork();
-            sampler_postfork();
-            if (pid == 0) {
-                bool ok = sampler_reopen() == 0 && sampler_blocks() == PAGES / HISTORY_BLOCK;
-                struct pass_stats mine = pass();
-                _exit(ok && mine.observed > 0 ? 0 : 1);
-            }
-            int status;
-            assert_int_equal(waitpid(pid, &status, 0), pid);
-            assert_int_equal(status, 0);
-        }
-    }
-    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
-    pthread_join(thread, NULL);
-    printf("%s: %lu of %u pages watched, %lu groups, %lu WD_FREQ_H\n", source->name, stats.watched,
-           PAGES, stats.groups, stats.predicted[WD_FREQ_H]);
-    assert_int_equal(stats.predicted[WD_FREQ_H], PAGES / 4);
-    assert_int_equal(stats.predicted[UN_WD], 3 * PAGES / 4);
-    struct move_limits l = {.swaps = UINT64_MAX,
-                            .clear = UINT64_MAX,
-                            .dram_pages = PAGES,
-                            .moves = PAGES,
-                            .margin = MOVE_MARGIN};
-    struct page_move move[64];
-    size_t bytes = 0;
-    unsigned n = sampler_moves(&l, 1 << 20, move, 64, NULL);
-    for (unsigned i = 0; i < n; i++) {
-        assert_true((char *)move[i].base >= memory + PAGES / 4 * HY_PAGE);
-        assert_true((char *)move[i].base + move[i].bytes <= memory + PAGES / 2 * HY_PAGE);
-        bytes += move[i].bytes;
-    }
-    assert_int_equal(bytes, PAGES / 4 * HY_PAGE);
-    sampler_remove(memory, PAGES * HY_PAGE);
-    munmap(memory, PAGES * HY_PAGE);
-    sampler_close();
-}
-
-static void real_stores_by_scan(void **state)
-{
-    (void)state;
-    real_stores(&sampler_scan);
-}
-
-static void real_stores_by_soft_dirty(void **state)
-{
-    (void)state;
-    real_stores(&sampler_soft_dirty);
-}
-
 /* What moved away from its home is known, through all that can happen to the memory. */
 static void the_books(void **state)
 {
     (void)state;
-    open_with(&fake, NULL);
+    open_fakes(&fake, NULL);
     writes_at = none;
     assert_int_equal(sampler_add(BASE, 4 * MIB, HY_PM, true), 0);
     assert_int_equal(sampler_add(BASE + 4 * MIB, 4 * MIB, HY_PM, true), 0); /* joins */
@@ -552,7 +326,7 @@ static void the_books(void **state)
 static void a_part_with_another_home(void **state)
 {
     (void)state;
-    open_with(&fake, NULL);
+    open_fakes(&fake, NULL);
     assert_int_equal(sampler_add(BASE, 8 * MIB, HY_DRAM, true), 0);
     sampler_moved(BASE, MIB, HY_PM, true);
     sampler_rehome(BASE + 2 * MIB, 4 * MIB, HY_PM);
@@ -586,7 +360,7 @@ static void a_huge_footprint(void **state)
     struct page_move list[8];
     uint64_t looked = 0;
     (void)state;
-    open_with(&fake, NULL);
+    open_fakes(&fake, NULL);
     writes_at = none;
     for (size_t at = 0; at < all; at += 4 * MIB) /* as a heap takes it */
         assert_int_equal(sampler_add(BASE + at, 4 * MIB, HY_PM, true), 0);
@@ -622,9 +396,6 @@ int main(void)
         cmocka_unit_test(pages_that_are_named),
         cmocka_unit_test(nothing_works),
         cmocka_unit_test(ranges_come_and_go),
-        cmocka_unit_test(the_emulated_machines_samples),
-        cmocka_unit_test(real_stores_by_scan),
-        cmocka_unit_test(real_stores_by_soft_dirty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

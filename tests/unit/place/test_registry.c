@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Participants of one registry: what they see of each other, the shared budget,
- * and what is left of the dead. test_registry_hostile.c has the bad files. */
-#include "registry_util.h"
+ * Participants of one registry: what they see of each other and the shared budget.
+ * test_registry_lives.c has how they come and go, test_registry_hostile.c the bad files. */
+#include "registry_other.h"
 #include "rounds.h"
 
 #include <pthread.h>
 #include <sys/mount.h>
-#include <sys/personality.h>
 #include <sched.h>
-
-static char program[4096]; /* to start ourselves anew */
 
 static void test_new_file_is_private_and_empty(void **state)
 {
@@ -37,6 +34,46 @@ static void test_default_path_is_per_user(void **state)
     assert_string_equal(got, want);
 }
 
+/* No two fields alike. */
+static const struct registry_published published = {
+    .cls = HY_CLASS_BANDWIDTH,
+    .threads = 17,
+    .cap = 4,
+    .confidence = 1000,
+    .slowdown = 5200,
+    .placed_slowdown = 1100,
+    .pm_bytes = 5 * MB,
+    .wish_bytes = 11 * MB,
+    .asked_bytes = 13 * MB,
+    .promoted_bytes = 19 * MB,
+    .demoted_bytes = 23 * MB,
+    .written_bytes = 29 * MB,
+    .tracked_bytes = 31 * MB,
+    .arrived_ns = 37 * MB,
+    .marks = REGISTRY_WRITES | REGISTRY_ON_PM,
+    .ebw_dram = 37,
+    .ebw_pm = 41,
+    .pm_written = 430,
+    .writers = 4700,
+    .writers_free = 8000,
+    .held = 5300,
+    .hindered = 1590,
+    .paced = 4,
+    .own_best = 8,
+    .paced_for = 61,
+    .paced_since = 67,
+    .time_at = {9000, 7000, 5000, 4000, 3000, 2000, 1500, 1100},
+    .curve_bytes = 71 * MB,
+    .curve_dram = 73 * MB,
+    .curve_takes = 77 * MB,
+    .need_bytes = 79 * MB,
+    .run_ns = 83 * MB,
+    .curve_now = 3300,
+    .weight = 250,
+    .move_ns = 3700,
+    .cache_class = 2,
+    .cache_ways = 4};
+
 static void test_all_that_is_published_is_read(void **state)
 {
     struct registry *r = open_and_join(BUDGET, HY_CLASS_CPU);
@@ -47,44 +84,6 @@ static void test_all_that_is_published_is_read(void **state)
     assert_int_equal(prctl(PR_GET_NAME, name), 0); /* as ps shows it */
     uint64_t before = os_now_ns();
     assert_int_equal(registry_claim_dram(r, 3 * MB), 0);
-    const struct registry_published published = {
-        .cls = HY_CLASS_BANDWIDTH,
-        .threads = 17,
-        .cap = 4,
-        .confidence = 1000,
-        .slowdown = 5200,
-        .placed_slowdown = 1100,
-        .pm_bytes = 5 * MB,
-        .wish_bytes = 11 * MB,
-        .asked_bytes = 13 * MB,
-        .promoted_bytes = 19 * MB,
-        .demoted_bytes = 23 * MB,
-        .written_bytes = 29 * MB,
-        .tracked_bytes = 31 * MB,
-        .arrived_ns = 37 * MB,
-        .marks = REGISTRY_WRITES | REGISTRY_ON_PM,
-        .ebw_dram = 37,
-        .ebw_pm = 41,
-        .pm_written = 430,
-        .writers = 4700,
-        .writers_free = 8000,
-        .held = 5300,
-        .hindered = 1590,
-        .paced = 4,
-        .own_best = 8,
-        .paced_for = 61,
-        .paced_since = 67,
-        .time_at = {9000, 7000, 5000, 4000, 3000, 2000, 1500, 1100},
-        .curve_bytes = 71 * MB,
-        .curve_dram = 73 * MB,
-        .curve_takes = 77 * MB,
-        .need_bytes = 79 * MB,
-        .run_ns = 83 * MB,
-        .curve_now = 3300,
-        .weight = 250,
-        .move_ns = 3700,
-        .cache_class = 2,
-        .cache_ways = 4};
     registry_publish(r, &published);
     registry_read(r, &view);
     assert_int_equal(view.n, 2);
@@ -180,140 +179,6 @@ static void test_processes_share_one_budget(void **state)
     registry_read(r, &view);
     assert_int_equal(view.n, 1);
     other_end(&o);
-    registry_close(r);
-}
-
-static void test_a_killed_ones_bytes_come_back(void **state)
-{
-    struct registry *r = open_and_join(BUDGET, HY_CLASS_CPU);
-    struct other o = other_start(BUDGET);
-
-    (void)state;
-    assert_int_equal(claim_soon(r, 0), 0);
-    assert_int_equal(registry_claim_dram(r, BUDGET), -ENOSPC);
-    other_end(&o);
-    assert_int_equal(claim_soon(r, BUDGET), 0);
-    registry_close(r);
-}
-
-static void test_a_dead_one_that_nobody_waited_for_is_dead(void **state)
-{
-    struct registry *r = open_and_join(BUDGET, HY_CLASS_CPU);
-    struct other o = other_start(BUDGET);
-    char c = ORDER_EXIT;
-    siginfo_t info;
-
-    (void)state;
-    assert_int_equal(write(o.to, &c, 1), 1);
-    assert_int_equal(waitid(P_PID, (id_t)o.pid, &info, WEXITED | WNOWAIT), 0); /* a zombie */
-    registry_read(r, &view);
-    assert_int_equal(view.n, 1);
-    assert_int_equal(registry_claim_dram(r, BUDGET), 0);
-    other_end(&o);
-    registry_close(r);
-}
-
-static void test_exec_of_an_unpreloaded_program_frees_the_slot(void **state)
-{
-    struct registry *r = open_and_join(BUDGET, HY_CLASS_CPU);
-    struct other o = other_start(BUDGET);
-
-    (void)state;
-    registry_read(r, &view);
-    assert_int_equal(view.n, 2);
-    other_order(&o, ORDER_EXEC);
-    assert_int_equal(kill(o.pid, 0), 0); /* the same pid lives on */
-    assert_int_equal(claim_soon(r, BUDGET), 0);
-    registry_read(r, &view);
-    assert_int_equal(view.n, 1);
-    other_end(&o);
-    registry_close(r);
-}
-
-/* The new image of a process finds its old slot dead, even where the kernel
- * puts its stack at the same place again. */
-static void exec_and_reclaim(unsigned long persona)
-{
-    struct registry *r;
-    int status;
-    pid_t pid = fork();
-
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        if (personality(persona) == -1)
-            _exit(77);
-        execl(program, "image", "first", path, (char *)NULL);
-        _exit(3);
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFEXITED(status));
-    if (WEXITSTATUS(status) == 77) {
-        print_message("personality() is not permitted here\n");
-        skip();
-    }
-    assert_int_equal(WEXITSTATUS(status), 0);
-    r = open_or_fail(BUDGET);
-    registry_read(r, &view);
-    assert_int_equal(view.n, 0);
-    registry_close(r);
-}
-
-static void test_reexec_finds_its_old_slot(void **state)
-{
-    (void)state;
-    exec_and_reclaim(PER_LINUX);
-}
-
-static void test_reexec_at_the_same_addresses_finds_its_old_slot(void **state)
-{
-    (void)state;
-    exec_and_reclaim(PER_LINUX | ADDR_NO_RANDOMIZE);
-}
-
-/* "first" and "again" have as many letters: the stacks of both begin alike. */
-static int image_main(const char *role)
-{
-    struct registry *r;
-
-    if (registry_open(path, BUDGET, &r) != 0 || registry_join(r, HY_CLASS_CPU) != 0)
-        return 4;
-    if (claim_soon(r, BUDGET) != 0)
-        return 5;
-    if (strcmp(role, "first") == 0) {
-        execl(program, "image", "again", path, (char *)NULL);
-        return 6;
-    }
-    registry_read(r, &view);
-    return view.n == 1 && view.entry[0].is_self ? 0 : 7;
-}
-
-static void test_forked_child_is_another_participant(void **state)
-{
-    struct registry *r = open_and_join(BUDGET, HY_CLASS_CPU);
-    int status;
-
-    (void)state;
-    assert_int_equal(registry_claim_dram(r, 70 * MB), 0);
-    pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        registry_after_fork_child(r);
-        int bad = registry_joined(r) ? 1 : 0;
-        registry_read(r, &view); /* must not take the parent for dead */
-        bad |= view.n == 1 && view.entry[0].pid == getppid() ? 0 : 2;
-        bad |= registry_claim_dram(r, 1) == -ENOTCONN ? 0 : 4;
-        bad |= registry_join(r, HY_CLASS_CPU) == 0 ? 0 : 8;
-        bad |= registry_claim_dram(r, 31 * MB) == -ENOSPC ? 0 : 16;
-        bad |= registry_claim_dram(r, 30 * MB) == 0 ? 0 : 32;
-        registry_leave(r);
-        _exit(bad);
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
-    assert_true(registry_joined(r));
-    registry_read(r, &view);
-    assert_int_equal(view.n, 1);
-    assert_int_equal(view.entry[0].dram_bytes, 70 * MB);
     registry_close(r);
 }
 
@@ -515,16 +380,8 @@ static void test_read_only_file_system_is_told(void **state)
     assert_int_equal(status, 0);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    /* Not /proc/self/exe at the exec: under valgrind that is valgrind. */
-    ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
-    if (n <= 0)
-        return 99;
-    if (argc == 3) { /* started by exec_and_reclaim() */
-        snprintf(path, sizeof(path), "%s", argv[2]);
-        return image_main(argv[1]);
-    }
 #define REG_TEST(fn) cmocka_unit_test_setup_teardown(fn, make_dir, remove_dir)
     const struct CMUnitTest tests[] = {
         REG_TEST(test_new_file_is_private_and_empty),
@@ -534,12 +391,6 @@ int main(int argc, char **argv)
         REG_TEST(test_claims_stay_within_the_budget),
         REG_TEST(test_without_joining_nothing_is_claimed),
         REG_TEST(test_processes_share_one_budget),
-        REG_TEST(test_a_killed_ones_bytes_come_back),
-        REG_TEST(test_a_dead_one_that_nobody_waited_for_is_dead),
-        REG_TEST(test_exec_of_an_unpreloaded_program_frees_the_slot),
-        REG_TEST(test_reexec_finds_its_old_slot),
-        REG_TEST(test_reexec_at_the_same_addresses_finds_its_old_slot),
-        REG_TEST(test_forked_child_is_another_participant),
         REG_TEST(test_the_first_participant_sets_the_budget),
         REG_TEST(test_full_of_living_ones),
         REG_TEST(test_threads_claim_at_the_same_time),

@@ -412,95 +412,6 @@ static void test_a_stopped_one_delays_for_a_bounded_time(void **state)
     registry_close(r);
 }
 
-/* --- those whose process number says nothing ---------------------------------------- */
-
-enum { LIKE_CONTAINER, LIKE_CHROOT };
-
-/* Takes part until it is killed; reports whether it sees us, too. */
-static void far_main(int how, int out)
-{
-    struct registry *r;
-    char c = 'k';
-
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (how == LIKE_CHROOT && (chroot(dir) != 0 || chdir("/") != 0))
-        c = 's';
-    else if (registry_open(how == LIKE_CHROOT ? "/r" : path, BUDGET, &r) != 0 ||
-             registry_join(r, HY_CLASS_CPU) != 0 || registry_claim_dram(r, 30 * MB) != 0)
-        c = 'f';
-    else {
-        registry_read(r, &view);
-        if (view.n != 2 || registry_claim_dram(r, 31 * MB) != -ENOSPC)
-            c = 'n';
-    }
-    if (write(out, &c, 1) != 1)
-        _exit(2);
-    for (;;)
-        pause();
-}
-
-/* Its first child is number 1 of a namespace of its own. */
-static pid_t far_start(int how, char *ret_c)
-{
-    int p[2];
-
-    assert_int_equal(pipe2(p, O_CLOEXEC), 0);
-    pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (how == LIKE_CONTAINER && unshare(CLONE_NEWPID) != 0) {
-            (void)!write(p[1], "s", 1);
-            _exit(0);
-        }
-        if (how == LIKE_CHROOT || fork() == 0)
-            far_main(how, p[1]);
-        for (;;)
-            pause();
-    }
-    close(p[1]);
-    assert_int_equal(read(p[0], ret_c, 1), 1);
-    close(p[0]);
-    return pid;
-}
-
-static void far_ones(int how)
-{
-    struct registry *r = open_and_join(BUDGET, HY_CLASS_CPU);
-    char c;
-
-    assert_int_equal(registry_claim_dram(r, 40 * MB), 0);
-    pid_t pid = far_start(how, &c);
-    if (c == 's') {
-        end_sleeper(pid);
-        registry_close(r);
-        print_message("no right to a PID namespace or chroot here\n");
-        skip();
-    }
-    assert_int_equal(c, 'k');
-    registry_read(r, &view);
-    assert_int_equal(view.n, 2);
-    assert_int_equal(registry_claim_dram(r, 31 * MB), -ENOSPC); /* also with a look for dead ones */
-    assert_int_equal(registry_claim_dram(r, 30 * MB), 0);
-    end_sleeper(pid);
-    assert_int_equal(claim_soon(r, 30 * MB), 0);
-    registry_read(r, &view);
-    assert_int_equal(view.n, 1);
-    registry_close(r);
-}
-
-static void test_in_another_pid_namespace(void **state)
-{
-    (void)state;
-    far_ones(LIKE_CONTAINER);
-}
-
-static void test_without_proc(void **state)
-{
-    (void)state;
-    far_ones(LIKE_CHROOT);
-}
-
 int main(void)
 {
 #define REG_TEST(fn) cmocka_unit_test_setup_teardown(fn, make_dir, remove_dir)
@@ -518,8 +429,6 @@ int main(void)
         REG_TEST(test_cut_at_any_moment),
         REG_TEST(test_all_descriptors_closed),
         REG_TEST(test_a_stopped_one_delays_for_a_bounded_time),
-        REG_TEST(test_in_another_pid_namespace),
-        REG_TEST(test_without_proc),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,5 +8,5 @@ esac
 for way in $ways; do
     check "writes are tracked by $way" ./test_track $way
 done
-check "histories from real stores" ./test_sampler
+check "histories from real stores" ./test_sampler_sources
 exit $failed
