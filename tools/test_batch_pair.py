@@ -15,6 +15,7 @@ import unittest
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, HERE + '/batch']
+import batch_facts  # noqa: E402
 import batch_order as order  # noqa: E402
 import batch_pair as pair  # noqa: E402
 import batch_power as power  # noqa: E402
@@ -65,19 +66,56 @@ class Pure(unittest.TestCase):
         c = order.choose([], {0: victim, 1: Facts(ebw_d=0.2)}, {2: writer}, 0, 0, 0, rank=pair.ranking)
         self.assertEqual(c.key, 1)
 
-    def test_the_factor_is_the_papers(self):
-        self.assertAlmostEqual(pair.edp_factor(Facts()), 1.4)
-        self.assertAlmostEqual(pair.edp_factor(Facts(ebw_d=0.3, ebw_nv=0.2)), 1.0)
-        self.assertAlmostEqual(pair.edp_factor(Facts(ebw_d=7)), 0.6)
-        self.assertAlmostEqual(pair.edp_factor(Facts(ebw_d=1), pair.THEORY), 0.88)
+    def test_what_waits_for_memory_takes_no_longer_at_the_low_clock(self):
+        self.assertAlmostEqual(pair.stretch(Facts(compute=0)), 1)
+        self.assertAlmostEqual(pair.stretch(Facts(compute=1)), 1.5)
+        self.assertAlmostEqual(pair.edp_factor(Facts(compute=0)), pair.POWER)
+        self.assertAlmostEqual(pair.edp_factor(Facts(compute=0.5), 0.6), 0.6 * 1.25 ** 2)
+
+    def test_the_ends_are_the_papers(self):
+        """001: 1.67 - 0.79 x by its microbenchmarks, 1.4 - 0.8 x as found best, x the use of the bus."""
+        typical = 45 / 70
+        for x, theory, practice in ((0, 1.67, 1.4), (1, 1.67 - 0.79, 1.4 - 0.8)):
+            self.assertAlmostEqual(pair.edp_factor(Facts(compute=1 - x)), theory, delta=0.11)
+            self.assertAlmostEqual(pair.edp_factor(Facts(compute=1 - x), typical), practice, delta=0.05)
+
+    def test_measured_waiting_counts_more_than_the_bus(self):
+        self.assertEqual(pair.computing(Facts(ebw_d=0.3, compute=0.1)), 0.1)
+        self.assertAlmostEqual(pair.computing(Facts(ebw_d=0.3)), 0.7)
+        self.assertAlmostEqual(pair.computing(Facts(ebw_d=0.3, ebw_nv=7)), 0)
 
     def test_the_clock_is_lowered_only_where_all_in_all_it_gains(self):
-        heavy, light = Facts(ebw_d=1), Facts()
+        waits, computes = Facts(compute=0), Facts(compute=1)
         self.assertFalse(pair.low_clock([]))
-        self.assertTrue(pair.low_clock([heavy] * 4))
-        self.assertFalse(pair.low_clock([heavy, heavy, light, light]))  # exactly 1: nothing to gain
-        self.assertTrue(pair.low_clock([heavy, heavy, heavy, light]))
-        self.assertFalse(pair.low_clock([light]))
+        self.assertTrue(pair.low_clock([waits] * 4))
+        self.assertFalse(pair.low_clock([waits, waits, computes, computes]))
+        self.assertFalse(pair.low_clock([waits] * 3 + [computes]))  # 0.78 x (3 + 2.25) / 4 = 1.02
+        self.assertTrue(pair.low_clock([waits] * 4 + [computes]))   # 0.78 x (4 + 2.25) / 5 = 0.97
+        self.assertFalse(pair.low_clock([computes]))
+
+    def test_the_mean_decides_where_one_loses_what_the_others_win(self):
+        for compute in (0, 0.1, 0.2, 0.26, 0.27, 0.5, 1):
+            for others in range(1, 8):
+                group = [Facts(compute=1)] + [Facts(compute=compute)] * others
+                edp = pair.mean([pair.POWER * (1 + f.compute / 2) ** 2 for f in group])
+                self.assertEqual(pair.low_clock(group), edp < 1, (compute, others))
+
+    def test_what_runs_tell_of_waiting(self):
+        def report(busy, compute):
+            return {'gain': {'busy_ns': busy, 'compute_ns': compute, 'judged': 9}, 'classification': {'windows': 9}}
+        of = batch_facts.of_reports
+        self.assertAlmostEqual(of([report(100, 25)], 1).compute, 0.25)
+        self.assertAlmostEqual(of([report(100, 25), report(300, 75)], 1).compute, 0.25)
+        self.assertEqual(of([report(100, 1000)], 1).compute, 1)
+        self.assertIsNone(of([report(0, 0)], 1).compute)
+        self.assertIsNone(of([{'gain': {'busy_ns': 'x', 'compute_ns': -1}}], 1).compute)
+
+    def test_it_is_kept_for_the_next_batch(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for compute in (0.25, 0.0, None):
+                batch_facts.Learnt(folder + '/learnt').add('a', Facts(0.3, 0.2, compute=compute, source='its last run'))
+                f = batch_facts.Learnt(folder + '/learnt').facts['a']
+                self.assertEqual((f.compute, f.ebw_d, f.ebw_nv, f.counted), (compute, 0.3, 0.2, True))
 
 
 class Tree(unittest.TestCase):

@@ -41,6 +41,8 @@ static void predict(struct tally *t, const struct machine_figures *f, const stru
         return;
     t->judged++;
     t->placed_ns += elapsed;
+    t->busy_ns += k.threads * elapsed;
+    t->compute_ns += HY_MIN(k.compute_ns, k.threads * elapsed);
     t->dram_ns += elapsed * (dram / placed);
     t->pm_ns += elapsed * (pm / placed);
     t->last_placed = placed / dram;
