@@ -63,7 +63,7 @@ def clock_of_001(running):
 
 
 def clock_of_batch(running):
-    return batch_pair.low_clock([Facts(ebw_d=r.bus, compute=r.compute) for r in running])
+    return batch_pair.low_clock([Facts(bus=r.bus, compute=r.compute) for r in running])
 
 
 class Bench:
@@ -141,7 +141,7 @@ def clocks(bench, programs, scratch):
 
     low_alone = {p: bench.together([p], LOW, scratch)[0] for p in programs}
     result = {"programs": [{"name": p[0], "bus": r.bus, "compute": r.compute,
-                            "predicted": batch_pair.stretch(Facts(compute=r.compute)),
+                            "predicted": batch_pair.times([Facts(bus=r.bus, compute=r.compute)], batch_pair.LOW)[0],
                             "measured": low_alone[p].ns / r.ns} for p, r in alone.items()]}
     for rule, low in lower.items():
         result[rule] = {"share_low": sum(length for (length, _), yes in zip(parts, low) if yes)}

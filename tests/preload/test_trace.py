@@ -58,7 +58,7 @@ class Trace(PageCase):
         self.assertIn('up_bytes', stats['migration'])
         self.assertEqual(set(stats['gain']),
                          {'windows', 'judged', 'all_dram_ns', 'as_placed_ns', 'all_pm_ns', 'busy_ns',
-                          'compute_ns'})
+                          'compute_ns', 'service_ns'})
         self.assertIsInstance(stats['warnings'], list)
 
     def test_a_killed_program_leaves_what_was(self):

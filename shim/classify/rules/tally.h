@@ -15,6 +15,7 @@ struct tally {
     uint64_t judged;                  /* windows whose times could be predicted */
     double dram_ns, placed_ns, pm_ns; /* of these, elapsed time */
     double busy_ns, compute_ns;  /* time of all threads; of it what goes with the clock of cores */
+    double service_ns;           /* what the busier memory needs to move the lines */
     double last_placed, last_pm; /* of the last one, over all-DRAM; 0: not known */
 };
 
