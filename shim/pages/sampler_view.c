@@ -32,6 +32,8 @@ bool sampler_cold(uint32_t ret[SAMPLER_PARTS], uint64_t *ret_pages)
     bool counted;
     hy_lock_take(&hy_sampler_lock);
     counted = hy_sampler && sampler_counts() && demand_cold(&hy_sampler->map, SAMPLER_PARTS, ret);
+    if (counted)
+        demand_age(&hy_sampler->map);
     *ret_pages = counted ? hy_sampler->map.on[HY_DRAM] + hy_sampler->map.on[HY_PM] : 0;
     hy_lock_release(&hy_sampler_lock);
     return counted;

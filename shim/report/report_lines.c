@@ -69,9 +69,10 @@ static const struct line {
                          " on PM fill it; tried (speed){text.tried}: "},
     {"threads.searches threads.chosen", "{threads.chosen}\n"},
     {"threads.searches !threads.chosen", "not finished\n"},
-    {"pacing.times", "  paced {pacing.times} times, to {pacing.fewest} of {pacing.own_best} threads"
-                     " at the fewest[{pacing.paced}, also at the end]; the last time"
-                     " for {pacing.for}\n"},
+    {"pacing.times",
+     "  paced {pacing.times} times, to {pacing.fewest} of {pacing.fewest_of} threads"
+     " at the fewest[{pacing.paced}, also at the end]; the last time"
+     " for {pacing.for}\n"},
     {"text.slower_percent", "  slower by {text.slower_percent} % at most by others' writes to PM,"
                             " as predicted\n"},
     {"cache.few_ns",

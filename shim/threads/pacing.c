@@ -139,8 +139,10 @@ static void note(struct pacing_view *now)
         now->times++;
         now->since_ns = os_now_ns();
     }
-    if (count && (now->fewest == 0 || count < now->fewest))
+    if (count && (now->fewest == 0 || count < now->fewest)) {
         now->fewest = count;
+        now->fewest_of = pc.search.best; /* at exit its threads have ended: own_best is 1 */
+    }
     now->paced = count;
     now->most_hindered = HY_MAX(now->most_hindered, now->hindered);
     pthread_mutex_lock(&lock);

@@ -15,8 +15,9 @@ struct pacing_view {
     double writers_free;    /* as traffic.writers, if it were not paced */
     double hindered;        /* predicted time beside the others' writers over alone, 0: not known */
     double most_hindered;   /* in any window */
-    unsigned own_best, paced, fewest, times; /* paced 0: not now; fewest, times: since the start */
-    int32_t victim;                          /* pid and name of the last */
+    unsigned own_best, paced;          /* paced 0: not now */
+    unsigned fewest, fewest_of, times; /* since the start; of so many when it was the fewest */
+    int32_t victim;                    /* pid and name of the last */
     char name[16];
     uint64_t since_ns; /* CLOCK_MONOTONIC */
 };

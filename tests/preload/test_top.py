@@ -58,16 +58,37 @@ class TopLines(Case):
                     'heartbeat_age_ms', 'wish_bytes', 'asked_bytes'):
             self.assertIsInstance(entry[key], int, key)
 
+    def after(self, offset, values, *command):
+        """What is shown just after that was told; its owner may tell the truth at any time."""
+        with open(self.registry, 'r+b') as f:
+            f.seek(4096 + offset)  # shim/place/registry_file.h: in the first slot
+            f.write(values)
+        return ctl(*command, '--registry', self.registry).stdout
+
+    def test_who_keeps_to_few_ways_of_the_cache(self):
+        p = self.hold(40, HYBRID_INTERVAL='60s')
+        reuses, streams = 1, 2
+
+        def told(cls, ways, *command):
+            return self.after(316, struct.pack('<2I', cls, ways), *command)
+
+        for command in (('status',), ('top', '--once', '--interval', '0.1')):
+            for cls, ways, said in (
+                (streams, 2, '%d keeps to 2 ways of the last-level cache: it streams through its data'),
+                (streams, 1, '%d keeps to 1 way of the last-level cache: it streams through its data'),
+                (reuses, 3, '%d keeps to 3 ways of the last-level cache'),
+                (streams, 0, '%d streams through its data, and fills all of the last-level cache')):
+                self.until(lambda: re.search(r'(?m)^ *%s$' % (said % p.pid), told(cls, ways, *command)), said)
+            self.until(lambda: 'last-level cache' not in told(reuses, 0, *command), 'nothing to tell')
+            entry, = json.loads(told(streams, 5, *command, '--json'))['participants']
+            self.assertEqual((entry['cache_class'], entry['cache_ways']), ('streams', 5))
+
     def test_who_is_paced_and_for_whom(self):
         p = self.hold(40, HYBRID_CLASS='bandwidth', HYBRID_INTERVAL='60s')
 
         def told(*command):
-            """What is shown just after that was told; its owner may tell the truth at any time."""
-            with open(self.registry, 'r+b') as f:
-                # shim/place/registry_file.h: the first slot, from `ebw_dram` on.
-                f.seek(4096 + 176)
-                f.write(struct.pack('<10IQ', 500, 9000, 400, 3000, 8000, 5000, 1590, 4, 8, p.pid, 1))
-            return ctl(*command, '--registry', self.registry).stdout
+            values = struct.pack('<10IQ', 500, 9000, 400, 3000, 8000, 5000, 1590, 4, 8, p.pid, 1)
+            return self.after(176, values, *command)  # from `ebw_dram` on
 
         self.until(
             lambda: re.search(

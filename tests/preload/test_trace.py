@@ -57,7 +57,8 @@ class Trace(PageCase):
             stats = json.load(f)
         self.assertIn('up_bytes', stats['migration'])
         self.assertEqual(set(stats['gain']),
-                         {'windows', 'judged', 'all_dram_ns', 'as_placed_ns', 'all_pm_ns'})
+                         {'windows', 'judged', 'all_dram_ns', 'as_placed_ns', 'all_pm_ns', 'busy_ns',
+                          'compute_ns', 'service_ns'})
         self.assertIsInstance(stats['warnings'], list)
 
     def test_a_killed_program_leaves_what_was(self):

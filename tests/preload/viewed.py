@@ -80,9 +80,10 @@ class Case(unittest.TestCase):
         self.assertIn(said, done.stderr + done.stdout[:500])
 
 
-def main():
+def main(*more):
+    """`more`: names of options with other paths."""
     p = argparse.ArgumentParser()
-    for name in ('ctl', 'lib', 'tools'):
+    for name in ('ctl', 'lib', 'tools', *more):
         p.add_argument('--' + name, required=True, type=os.path.abspath)
     _, rest = p.parse_known_args(namespace=OPTIONS)
     sys.path.insert(0, OPTIONS.tools)

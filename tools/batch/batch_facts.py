@@ -9,7 +9,7 @@ import outfile
 from batch_order import Facts
 
 VERSION = 1
-FIELDS = ('ebw_d', 'ebw_nv', 'cls', 'writes', 'dram', 'pm', 'seconds', 'counted')
+FIELDS = ('ebw_d', 'ebw_nv', 'cls', 'writes', 'dram', 'pm', 'seconds', 'counted', 'compute', 'bus')
 
 
 def number(table, *path):
@@ -38,6 +38,10 @@ def of_reports(reports, seconds):
         part = number(r, 'classification', 'windows') / longest
         f.ebw_d += part * number(r, 'classification', 'ebw_milli', 0) / 1000
         f.ebw_nv += part * number(r, 'classification', 'ebw_milli', 1) / 1000
+    busy, compute = (sum(number(r, 'gain', k) for r in reports) for k in ('busy_ns', 'compute_ns'))
+    f.compute = min(1.0, compute / busy) if busy > 0 else None
+    placed = max(number(r, 'gain', 'as_placed_ns') for r in reports)
+    f.bus = min(1.0, sum(number(r, 'gain', 'service_ns') for r in reports) / placed) if placed > 0 else None
     f.counted = any(number(r, 'gain', 'judged') for r in reports)
     f.dram, f.pm = bytes_of(largest)
     cls = largest.get('class')
@@ -63,6 +67,7 @@ def by_class(f):
     if not f.counted:
         need = 0.0 if f.cls == 'cpu' else 1.0
         f.ebw_d, f.ebw_nv = (0.0, need) if f.on_pm else (need, 0.0)
+        f.compute = f.bus = None
     return f
 
 
@@ -125,8 +130,10 @@ class Learnt:
             if isinstance(v, dict):
                 f = Facts(cls=str(v.get('cls', 'unknown')), writes=v.get('writes') is True, source='its last run',
                           counted=v.get('counted') is True)
-                for name in ('ebw_d', 'ebw_nv', 'dram', 'pm', 'seconds', 'counted'):
+                for name in ('ebw_d', 'ebw_nv', 'dram', 'pm', 'seconds'):
                     setattr(f, name, number(v, name))
+                for name in ('compute', 'bus'):
+                    setattr(f, name, min(1.0, number(v, name)) if v.get(name) is not None else None)
                 self.facts[key] = by_class(f)
 
     def add(self, key, f):

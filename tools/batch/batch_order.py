@@ -12,10 +12,12 @@ class Facts:
     memory busy (000, equations 6 and 7); bytes: at most, on each memory."""
 
     def __init__(self, ebw_d=0.0, ebw_nv=0.0, cls='unknown', writes=False, dram=0, pm=0, seconds=None, source='',
-                 counted=True):
+                 counted=True, compute=None, bus=None):
         self.ebw_d, self.ebw_nv, self.cls, self.writes = ebw_d, ebw_nv, cls, writes
         self.dram, self.pm, self.seconds, self.source = dram, pm, seconds, source
         self.counted = counted  # else the EBW is a guess by the class
+        self.compute = compute  # the part of its threads' time that they do not wait for memory; None: not known
+        self.bus = bus  # the part of its time for which the busier memory moves its lines; None: not known
 
     @property
     def ebw(self):

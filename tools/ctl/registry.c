@@ -79,12 +79,14 @@ bool ctl_registry_cache_text(const struct registry_entry *e, char *buf, size_t c
 {
     const struct registry_published *t = &e->published;
 
-    if (t->cache_ways == 0)
-        return false;
-    (void)snprintf(buf, cap, "%d keeps to %u way%s of the last-level cache%s", e->pid,
-                   t->cache_ways, t->cache_ways == 1 ? "" : "s",
-                   t->cache_class == REGISTRY_STREAMS ? ": it streams through its data" : "");
-    return true;
+    if (t->cache_ways > 0)
+        (void)snprintf(buf, cap, "%d keeps to %u way%s of the last-level cache%s", e->pid,
+                       t->cache_ways, t->cache_ways == 1 ? "" : "s",
+                       t->cache_class == REGISTRY_STREAMS ? ": it streams through its data" : "");
+    else if (t->cache_class == REGISTRY_STREAMS)
+        (void)snprintf(
+            buf, cap, "%d streams through its data, and fills all of the last-level cache", e->pid);
+    return t->cache_ways > 0 || t->cache_class == REGISTRY_STREAMS;
 }
 
 static const char *reuse_name(uint32_t cls)

@@ -36,11 +36,15 @@ static void predict(struct tally *t, const struct machine_figures *f, const stru
         return;
     double dram = work_time(f, &k, 0, 0, unheld(w, k.threads)).total_ns;
     double pm = work_time(f, &k, 1, 1, unheld(w, k.threads)).total_ns;
-    double placed = work_time(f, &k, k.pm_reads, k.pm_writes, k.threads).total_ns;
+    struct work_time as_placed = work_time(f, &k, k.pm_reads, k.pm_writes, k.threads);
+    double placed = as_placed.total_ns;
     if (!(dram > 0 && placed > 0 && pm > 0))
         return;
     t->judged++;
     t->placed_ns += elapsed;
+    t->service_ns += as_placed.service_ns;
+    t->busy_ns += k.threads * elapsed;
+    t->compute_ns += HY_MIN(k.compute_ns, k.threads * elapsed);
     t->dram_ns += elapsed * (dram / placed);
     t->pm_ns += elapsed * (pm / placed);
     t->last_placed = placed / dram;

@@ -14,7 +14,9 @@ struct tally {
     uint32_t have;                    /* as in struct window: known in some window */
     uint64_t judged;                  /* windows whose times could be predicted */
     double dram_ns, placed_ns, pm_ns; /* of these, elapsed time */
-    double last_placed, last_pm;      /* of the last one, over all-DRAM; 0: not known */
+    double busy_ns, compute_ns;  /* time of all threads; of it what goes with the clock of cores */
+    double service_ns;           /* what the busier memory needs to move the lines */
+    double last_placed, last_pm; /* of the last one, over all-DRAM; 0: not known */
 };
 
 void tally_add(struct tally *t, const struct machine_figures *f, const struct window *w);

@@ -313,6 +313,8 @@ static void count_pool(struct history *h, uint32_t first, uint32_t pages,
     if (!any)
         return;
     for (uint32_t i = 0; i < pages; i++) {
+        h->map->came[c[i].score] +=
+            (uint64_t)accesses[i].reads * rule->read + (uint64_t)accesses[i].writes * rule->write;
         c[i].mean = worth_mean(rule, c[i].mean, accesses[i].reads, accesses[i].writes);
         sum += c[i].mean;
         if (!c[i].moved)

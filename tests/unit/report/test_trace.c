@@ -194,6 +194,30 @@ static void predictions_are_anchored_at_what_was_measured(void **state)
     }
 }
 
+/* What waits for memory does not get faster by a higher clock: hybridctl batch --clock goes by
+ * that. */
+static void computing_is_told_apart_from_waiting(void **state)
+{
+    struct machine_figures f = figures();
+    struct window w = busy_window(0);
+    struct tally t = {0};
+
+    (void)state;
+    window_set(&w, WINDOW_stall_ns, 600000);
+    window_set(&w, WINDOW_wait_ns, 400000);
+    tally_add(&t, &f, &w);
+    assert_true(t.busy_ns == 4000000);
+    assert_true(t.compute_ns > 2900000 && t.compute_ns < 3100000);
+    window_set(&w, WINDOW_stall_ns, 0);
+    window_set(&w, WINDOW_wait_ns, 0);
+    window_set(&w, WINDOW_reads, 0);
+    window_set(&w, WINDOW_writes, 0);
+    tally_add(&t, &f, &w);
+    assert_true(t.busy_ns == 8000000);
+    assert_true(t.service_ns > 0 && t.service_ns < 1000000); /* of the first window alone */
+    assert_true(t.compute_ns > 6900000 && t.compute_ns < 7100000);
+}
+
 static void times_elsewhere_are_of_all_threads(void **state)
 {
     struct machine_figures f = figures();
@@ -243,6 +267,7 @@ int main(void)
         cmocka_unit_test(lines_that_must_stay_cannot_overflow),
         cmocka_unit_test(a_line_that_is_too_long_is_taken_back),
         cmocka_unit_test(predictions_are_anchored_at_what_was_measured),
+        cmocka_unit_test(computing_is_told_apart_from_waiting),
         cmocka_unit_test(times_elsewhere_are_of_all_threads),
         cmocka_unit_test(windows_that_tell_nothing_predict_nothing),
     };

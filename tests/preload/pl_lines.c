@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * pl_lines THREADS KIB MS: on the emulated machine, threads write a word of each line of one block,
+ * again and again, until MS of virtual time have passed (0: never) or standard input ends. Prints
+ * 'up' once they do. */
+#include <poll.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "pmemu.h"
+
+#define MAX_THREADS 16
+#define LINE_WORDS  8
+
+static uint64_t *block;
+static size_t words, threads;
+static int64_t end_ns = INT64_MAX;
+static int ended;
+
+static int input_ends(void)
+{
+    struct pollfd p = {.fd = 0, .events = POLLIN | POLLHUP};
+    return poll(&p, 1, 0) > 0;
+}
+
+static void *run(void *arg)
+{
+    size_t id = (size_t)arg, to = words * (id + 1) / threads;
+
+    for (uint64_t round = 0; !__atomic_load_n(&ended, __ATOMIC_RELAXED); round++) {
+        for (size_t i = words * id / threads; i < to; i += LINE_WORDS)
+            block[i] = round;
+        if (id == 0 && (pmemu_vtime_ns() >= end_ns || input_ends()))
+            __atomic_store_n(&ended, 1, __ATOMIC_RELAXED);
+    }
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    pthread_t thread[MAX_THREADS];
+
+    if (argc != 4 || (threads = strtoul(argv[1], NULL, 10)) < 1 || threads > MAX_THREADS)
+        return 2;
+    words = strtoul(argv[2], NULL, 10) * 1024 / sizeof(*block);
+    if (strtol(argv[3], NULL, 10) > 0)
+        end_ns = pmemu_vtime_ns() + strtol(argv[3], NULL, 10) * 1000000;
+    block = calloc(words, sizeof(*block));
+    if (!block)
+        return 1;
+    for (size_t i = 1; i < threads; i++)
+        if (pthread_create(&thread[i], NULL, run, (void *)i) != 0)
+            return 1;
+    puts("up");
+    fflush(stdout);
+    run(NULL);
+    for (size_t i = 1; i < threads; i++)
+        pthread_join(thread[i], NULL);
+    return 0;
+}
