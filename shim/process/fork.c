@@ -8,6 +8,7 @@
 #include "classifier.h"
 #include "core/pause.h"
 #include "heap/heap.h"
+#include "heap/spare.h"
 #include "heap/supply.h"
 #include "llc/share.h"
 #include "migrator.h"
@@ -177,12 +178,15 @@ static void gate_begins(void)
         return;
     supply_gate_take();
     gated = BY_HANDLER;
+    spare_serves(true);
 }
 
 static void gate_ends(void)
 {
-    if (forking == 0 && gated == BY_HANDLER)
+    if (forking == 0 && gated == BY_HANDLER) {
+        spare_serves(false);
         open_gate();
+    }
 }
 
 int fork_install_gate(void)
