@@ -73,7 +73,7 @@ static bool open_file(struct tier_supply *s)
         s->keeps = os_file_maybe_dax(s->fd);
         return true;
     }
-    if (!s->dir_failed)
+    if (!s->dir_failed && !s->inherited)
         log_warn("HYBRID_PM=file:%s: no file can be made there (%s); using DRAM instead",
                  s->backing.dir, os_error_name(e));
     s->dir_failed = true;

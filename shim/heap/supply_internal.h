@@ -52,8 +52,8 @@ struct tier_supply {
     struct shed *shed;
     size_t n_shed, cap_shed;
     uint64_t shed_bytes, file_bytes; /* waiting for the children's end; of all that was taken */
-    bool dir_failed;
-    struct chunk *chunk; /* all that was taken */
+    bool dir_failed, inherited;      /* its parent had one: helpers say nothing */
+    struct chunk *chunk;             /* all that was taken */
     size_t n_chunks, cap_chunks;
     uint32_t *chunk_of; /* files: of each granule of the range the chunk's number + 1 */
     size_t indexed;     /* granules of it that can be written to */

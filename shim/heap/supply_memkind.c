@@ -232,6 +232,7 @@ void supply_gate_release(void)
 void supply_child(void)
 {
     __atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST);
+    hy_supply[HY_PM].inherited |= hy_supply[HY_PM].n_chunks > 0;
 }
 
 void supply_abandon(void)
