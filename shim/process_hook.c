@@ -4,10 +4,12 @@
  * and its kin the business of one thread: it has all of them change, ours as well. */
 #include <errno.h>
 #include <linux/capability.h>
+#include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -15,17 +17,12 @@
 #include <unistd.h>
 
 #include "core/pause.h"
+#include "process/process.h"
 #include "sys/dl.h"
 
 #ifndef SYS_landlock_restrict_self
 #define SYS_landlock_restrict_self 446
 #endif
-
-#define NEXT(name)                                                                                 \
-    static __typeof__(&name) next;                                                                 \
-    __typeof__(&name) fn = __atomic_load_n(&next, __ATOMIC_RELAXED);                               \
-    if (HY_UNLIKELY(!fn))                                                                          \
-    __atomic_store_n(&next, fn = (__typeof__(&name))dl_next(#name), __ATOMIC_RELAXED)
 
 /* What other threads do to themselves leaves the main one and ours alone. */
 static bool pause_for_main(void)
@@ -35,7 +32,7 @@ static bool pause_for_main(void)
 
 /* --- what a call will do -------------------------------------------------------------------- */
 
-enum effect { NOTHING, RIGHTS, SANDBOX };
+enum effect { NOTHING, RIGHTS, SANDBOX, COPY };
 
 /* A filter that is none is a question. */
 static enum effect of_prctl(long option, long arg, long more)
@@ -80,7 +77,7 @@ static void call_ends(enum effect e, bool paused, long result)
 
 HY_EXPORT int unshare(int flags)
 {
-    NEXT(unshare);
+    DL_NEXT(unshare);
     bool paused = pause_for_main();
     int r = fn(flags);
     control_resume(paused);
@@ -89,7 +86,7 @@ HY_EXPORT int unshare(int flags)
 
 HY_EXPORT int setns(int fd, int type)
 {
-    NEXT(setns);
+    DL_NEXT(setns);
     bool paused = pause_for_main();
     int r = fn(fd, type);
     control_resume(paused);
@@ -99,7 +96,7 @@ HY_EXPORT int setns(int fd, int type)
 HY_EXPORT int capset(cap_user_header_t header, const cap_user_data_t data);
 HY_EXPORT int capset(cap_user_header_t header, const cap_user_data_t data)
 {
-    NEXT(capset);
+    DL_NEXT(capset);
     bool paused = pause_for_main();
     int r = fn(header, data);
     control_resume(paused);
@@ -108,7 +105,7 @@ HY_EXPORT int capset(cap_user_header_t header, const cap_user_data_t data)
 
 HY_EXPORT int prctl(int option, ...)
 {
-    NEXT(prctl);
+    DL_NEXT(prctl);
     unsigned long a[4];
     va_list ap;
     va_start(ap, option);
@@ -138,9 +135,17 @@ HY_EXPORT int prctl(int option, ...)
     X(SYS_setresgid)                                                                               \
     X(SYS_setgroups)
 #define OTHER_CALLS(X)                                                                             \
+    COPY_CALLS(X)                                                                                  \
     X(SYS_prctl)                                                                                   \
     X(SYS_seccomp)                                                                                 \
     X(SYS_landlock_restrict_self)
+
+/* Children without fork's handlers (fork_hook.c). */
+#if defined(__x86_64__)
+#define COPY_CALLS(X) X(SYS_fork) X(SYS_clone) X(SYS_clone3)
+#else
+#define COPY_CALLS(X)
+#endif
 
 /* A bit for each: programs call futex by its number, often. */
 #define WORDS    8
@@ -183,6 +188,12 @@ static enum effect of_call(long nr, long a, long b, long c)
         return of_seccomp(a, c);
     case SYS_landlock_restrict_self:
         return SANDBOX;
+#if defined(__x86_64__)
+    case SYS_fork:
+    case SYS_clone:
+    case SYS_clone3:
+        return COPY;
+#endif
     default:
         return RIGHTS;
     }
@@ -204,19 +215,38 @@ long hy_call_first(long nr, long a, long b, long c, long d, long e, long f)
     return r;
 }
 
+static long copy_process(long nr, long a, long b, long c, long d, long e, long f)
+{
+    bool begun = fork_unhandled_begins();
+    long pid = hy_next_call(nr, a, b, c, d, e, f);
+    int saved = errno;
+    if (begun)
+        fork_unhandled_ends(pid == 0);
+    errno = saved;
+    return pid;
+}
+
 KEPT_FOR_ASM long hy_call_watched(long nr, long a, long b, long c, long d, long e, long f);
 long hy_call_watched(long nr, long a, long b, long c, long d, long e, long f)
 {
     enum effect what = of_call(nr, a, b, c);
+    if (what == COPY)
+        return copy_process(nr, a, b, c, d, e, f);
     bool paused = call_begins(what);
     long r = hy_next_call(nr, a, b, c, d, e, f);
     call_ends(what, paused, r);
     return r;
 }
 
-/* A jump: who clones with a stack of the child's own comes back on it. */
+/* A jump: who clones with a stack of the child's own comes back on it, and a child of vfork on that
+ * of its parent, which must find it as it was. So only a clone without a stack that copies the
+ * memory, and the table of descriptors, comes by a frame of ours. */
 #if defined(__x86_64__)
 _Static_assert(WORDS * 64 == 512, "the number below");
+_Static_assert(SYS_clone == 56 && SYS_clone3 == 435 && (CLONE_VM | CLONE_FILES) == 0x500 &&
+                   CLONE_ARGS_SIZE_VER0 == 64 && offsetof(struct clone_args, flags) == 0 &&
+                   offsetof(struct clone_args, stack) == 40,
+               "the numbers below");
 __asm__(".pushsection .text.syscall, \"ax\", @progbits\n"
         ".globl syscall\n"
         ".type syscall, @function\n"
@@ -227,9 +257,27 @@ __asm__(".pushsection .text.syscall, \"ax\", @progbits\n"
         "jae 1f\n"
         "lea hy_watched_calls(%rip), %rax\n"
         "bt %rdi, (%rax)\n"
-        "jc hy_call_watched\n"
+        "jc 2f\n"
         "1: mov hy_next_call(%rip), %rax\n"
         "jmp *%rax\n"
+        "2: cmp $56, %rdi\n"
+        "je 3f\n"
+        "cmp $435, %rdi\n"
+        "jne hy_call_watched\n"
+        "test %rsi, %rsi\n"
+        "jz 1b\n"
+        "cmp $64, %rdx\n"
+        "jb 1b\n"
+        "cmpq $0, 40(%rsi)\n"
+        "jne 1b\n"
+        "testq $0x500, (%rsi)\n"
+        "jnz 1b\n"
+        "jmp hy_call_watched\n"
+        "3: test %rdx, %rdx\n"
+        "jnz 1b\n"
+        "test $0x500, %rsi\n"
+        "jnz 1b\n"
+        "jmp hy_call_watched\n"
         ".cfi_endproc\n"
         ".size syscall, . - syscall\n"
         ".popsection\n");
@@ -248,7 +296,7 @@ long hy_call(long nr, long a, long b, long c, long d, long e, long f)
 
 HY_EXPORT _Noreturn void pthread_exit(void *value)
 {
-    NEXT(pthread_exit);
+    DL_NEXT(pthread_exit);
     if (control_is_main(pthread_self()))
         control_main_leaves();
     fn(value);
@@ -256,7 +304,7 @@ HY_EXPORT _Noreturn void pthread_exit(void *value)
 
 HY_EXPORT _Noreturn void thrd_exit(int value)
 {
-    NEXT(thrd_exit);
+    DL_NEXT(thrd_exit);
     if (control_is_main(pthread_self()))
         control_main_leaves();
     fn(value);
@@ -264,7 +312,7 @@ HY_EXPORT _Noreturn void thrd_exit(int value)
 
 HY_EXPORT int pthread_cancel(pthread_t thread)
 {
-    NEXT(pthread_cancel);
+    DL_NEXT(pthread_cancel);
     if (control_is_main(thread))
         control_main_leaves();
     return fn(thread);

@@ -99,6 +99,11 @@ bool pause_memory_is_ours(void)
     return pid == 0 || pid == os_pid();
 }
 
+bool pause_is_copy(void)
+{
+    return __atomic_load_n(&own.pid, __ATOMIC_ACQUIRE) == 0;
+}
+
 static bool is_own_process(void)
 {
     return own.pid != 0 && pause_memory_is_ours();

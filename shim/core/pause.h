@@ -47,6 +47,8 @@ bool runtime_lets_threads(void);
 void runtime_thread_made(void);
 /* Not in a child of vfork, where this memory is another process's. */
 bool pause_memory_is_ours(void);
+/* A child for which no handler ran (a raw system call): it has no thread of ours to wait for. */
+bool pause_is_copy(void);
 
 /* --- threads of ours ---------------------------------------------------------------- */
 

@@ -76,11 +76,15 @@ static void *take_dram(struct tier_supply *s, size_t bytes)
     return p;
 }
 
-static void *take_pm(struct tier_supply *s, size_t bytes)
+/* Pages of a file are no data to RLIMIT_DATA until a fork makes them private. If that is refused
+ * the child would write to its parent's memory: under such a limit there are none. */
+static void *take_pm(struct tier_supply *s, size_t bytes, bool *ret_full)
 {
     struct piece *from = NULL;
+    if (s->backing.dir && os_data_limit() != UINT64_MAX)
+        return NULL;
     char *p = supply_from_stock(s, bytes, &from);
-    if (p && s->backing.dir && !supply_file_put(s, p, bytes)) {
+    if (p && s->backing.dir && !supply_file_put(s, p, bytes, ret_full)) {
         from->at -= bytes;
         return NULL;
     }
@@ -92,21 +96,18 @@ void *supply_take(enum hy_tier t, size_t bytes)
     struct tier_supply *s = &hy_supply[t];
     unsigned long signals = 0;
     void *p = NULL;
-    bool calls = s->backing.dir && os_calls_begin();
+    bool calls = s->backing.dir && os_calls_begin(), full = false;
     if (s->backing.dir && !calls)
         return NULL;
     if (calls) /* a handler that forks would find pages of the file that no chunk knows */
         os_hold_signals(&signals);
     hy_guard_enter();
     if (supply_grow_chunks(s, 1))
-        p = t == HY_DRAM ? take_dram(s, bytes) : take_pm(s, bytes);
+        p = t == HY_DRAM ? take_dram(s, bytes) : take_pm(s, bytes, &full);
     hy_guard_leave();
     if (p) {
-        s->chunk[s->n_chunks] = (struct chunk){.base = p,
-                                               .bytes = bytes,
-                                               .file = s->file,
-                                               .shared = s->backing.dir,
-                                               .full = s->backing.dir};
+        s->chunk[s->n_chunks] = (struct chunk){
+            .base = p, .bytes = bytes, .file = s->file, .shared = s->backing.dir, .full = full};
         supply_index_chunk(s, s->n_chunks);
         __atomic_store_n(&s->n_chunks, s->n_chunks + 1, __ATOMIC_RELEASE);
     }

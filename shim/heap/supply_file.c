@@ -18,6 +18,12 @@ static bool is_file(int fd, const struct os_file_id *id)
     return fd >= 0 && os_file_id(fd, &now) == 0 && now.dev == id->dev && now.ino == id->ino;
 }
 
+static void let(int fd)
+{
+    if (os_table_apart())
+        os_close(fd);
+}
+
 /* A descriptor of ours for the calls of this thread, which may have left the program's table; -1:
  * the program has closed it. */
 static int hold_lock(int fd, const struct os_file_id *id)
@@ -25,15 +31,8 @@ static int hold_lock(int fd, const struct os_file_id *id)
     int got = fd >= 0 && os_table_apart() ? os_table_borrow(fd) : fd;
     if (is_file(got, id))
         return got;
-    if (os_table_apart())
-        os_close(got);
+    let(got);
     return -1;
-}
-
-static void let(int fd)
-{
-    if (os_table_apart())
-        os_close(fd);
 }
 
 static bool fd_is_ours(const struct tier_supply *s)
@@ -74,7 +73,7 @@ static bool open_file(struct tier_supply *s)
         s->keeps = os_file_maybe_dax(s->fd);
         return true;
     }
-    if (!s->dir_failed)
+    if (!s->dir_failed && !s->inherited)
         log_warn("HYBRID_PM=file:%s: no file can be made there (%s); using DRAM instead",
                  s->backing.dir, os_error_name(e));
     s->dir_failed = true;
@@ -89,8 +88,7 @@ static uint64_t offset_of(const struct tier_supply *s, const char *at, uint32_t 
 
 /* --- who else sees the file ------------------------------------------------- */
 
-/* No process but this one sees blocks of the file (`fd` here), and none that nobody sees are left.
- */
+/* Nobody else sees blocks of the file (`fd` here), and none that nobody sees are left. */
 static bool is_alone(struct tier_supply *s, int fd)
 {
     if (s->backing.confined())
@@ -208,10 +206,10 @@ static struct chunk *split(struct tier_supply *s, struct chunk *c, char *at, siz
 /* --- pages onto the file, and off it ----------------------------------------- */
 
 /* Blocks are reserved first: a store into a hole of a full file system would be SIGBUS. */
-static bool put_at(struct tier_supply *s, char *base, size_t bytes, uint32_t view)
+static bool put_at(struct tier_supply *s, char *base, size_t bytes, uint32_t view, bool reserve)
 {
     uint64_t off = offset_of(s, base, view);
-    if (os_file_allocate(s->fd, off, bytes))
+    if (reserve && os_file_allocate(s->fd, off, bytes))
         return false;
     if (os_map_fd_fixed(base, bytes, s->fd, off, true) == 0)
         return true;
@@ -220,9 +218,12 @@ static bool put_at(struct tier_supply *s, char *base, size_t bytes, uint32_t vie
     return false;
 }
 
-bool supply_file_put(struct tier_supply *s, char *base, size_t bytes)
+bool supply_file_put(struct tier_supply *s, char *base, size_t bytes, bool *ret_full)
 {
-    if (!grow_index(s, base + bytes) || !open_file(s) || !put_at(s, base, bytes, 0))
+    if (!grow_index(s, base + bytes) || !open_file(s))
+        return false;
+    *ret_full = s->keeps || bytes <= SUPPLY_AT_ONCE;
+    if (!put_at(s, base, bytes, 0, *ret_full))
         return false;
     s->file_bytes += bytes;
     return true;
@@ -331,7 +332,7 @@ static bool restore_part(struct tier_supply *s, char *at, const char *end, size_
     }
     bool leaves = c->file == s->file && !c->anon && view != c->view;
     uint32_t before = c->view;
-    if (!put_at(s, at, bytes, view))
+    if (!put_at(s, at, bytes, view, true))
         return false;
     if (leaves) /* a free run that lay in the private view */
         shed(s, at, bytes, before);

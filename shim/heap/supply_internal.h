@@ -9,6 +9,9 @@
 #define SUPPLY_PIECES  64
 #define SUPPLY_GRANULE ((size_t)HY_PAGE)     /* what is purged and restored are multiples */
 #define SUPPLY_UNIT    ((size_t)64 * HY_KIB) /* and what is taken */
+/* Larger pieces of a file are reserved as they are used: a part may only be there for an alignment.
+ */
+#define SUPPLY_AT_ONCE ((size_t)4 * HY_MIB)
 
 struct chunk {
     char *base;
@@ -49,8 +52,8 @@ struct tier_supply {
     struct shed *shed;
     size_t n_shed, cap_shed;
     uint64_t shed_bytes, file_bytes; /* waiting for the children's end; of all that was taken */
-    bool dir_failed;
-    struct chunk *chunk; /* all that was taken */
+    bool dir_failed, inherited;      /* its parent had one: helpers say nothing */
+    struct chunk *chunk;             /* all that was taken */
     size_t n_chunks, cap_chunks;
     uint32_t *chunk_of; /* files: of each granule of the range the chunk's number + 1 */
     size_t indexed;     /* granules of it that can be written to */
@@ -62,7 +65,8 @@ bool supply_grow_chunks(struct tier_supply *s, size_t more);
 
 /* supply_file.c */
 void supply_index_chunk(struct tier_supply *s, size_t i);
-bool supply_file_put(struct tier_supply *s, char *base, size_t bytes); /* fresh memory */
+/* Fresh memory; ret_full: all of it is reserved. */
+bool supply_file_put(struct tier_supply *s, char *base, size_t bytes, bool *ret_full);
 int supply_file_purge(struct tier_supply *s, char *base, size_t bytes);
 bool supply_file_restore(struct tier_supply *s, char *base, size_t bytes);
 

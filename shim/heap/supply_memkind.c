@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "heap/spare.h"
 #include "heap/supply_internal.h"
 #include "sys/dl.h"
 #include "sys/emulator.h"
@@ -20,7 +21,6 @@
 #define CLOSE_WAIT_NS   100000ull
 #define ROOM_FOR_OTHERS (64 * HY_MIB)
 #define MEMKIND_RECORDS (16 * HY_MIB)
-#define EXIT_RECORDS    (4 * HY_MIB)
 /* Its calls of malloc can make glibc map 128 MiB first, for an arena of the thread. */
 #define MEMKIND_ROOM (128 * HY_MIB + MEMKIND_RECORDS)
 
@@ -29,9 +29,6 @@ static struct {
     int (*posix_memalign)(memkind_t, void **, size_t, size_t);
     void (*free)(memkind_t, void *);
 } mk;
-/* memkind's destructor runs in a thread that may not have met it before; it crashes where there is
- * no room for that thread's records. So much is held without access, and let go before it. */
-static void *held_for_exit;
 static bool loaded, closed;
 static bool strict_overcommit;
 static struct hy_lock gate; /* held while memkind is inside; fork takes it before memkind's own */
@@ -52,7 +49,7 @@ int supply_load(char *err, size_t err_cap)
     mk.free = (void (*)(memkind_t, void *))dl_symbol(h, "memkind_free");
     if (mk.create_fixed && mk.posix_memalign && mk.free) {
         emulator_ignore_code_of((const void *)(uintptr_t)mk.create_fixed);
-        if (os_map_nothing(EXIT_RECORDS, &held_for_exit) != 0)
+        if (!spare_hold())
             return -ENOMEM; /* no kind has been made yet, so there is none to destroy */
         __atomic_store_n(&loaded, true, __ATOMIC_RELEASE);
         return 0;
@@ -70,15 +67,15 @@ bool supply_loaded(void)
     return __atomic_load_n(&loaded, __ATOMIC_ACQUIRE);
 }
 
-/* What is taken is never unmapped. Under RLIMIT_AS a part of the allowance stays
+/* What is taken is never unmapped. Under RLIMIT_AS and RLIMIT_DATA a part of the allowance stays
  * for what gives it back: thread stacks, libraries, the next allocator. So does a part of
  * the memory where the kernel promises no more than there is. */
 static bool leaves_room(size_t bytes)
 {
-    uint64_t limit = os_address_limit();
     if (strict_overcommit && !os_could_map(bytes + ROOM_FOR_OTHERS, true))
         return false;
-    return limit == UINT64_MAX || os_could_map(bytes + HY_MAX(limit / 4, MEMKIND_ROOM), false);
+    return os_limits_leave(bytes + HY_MAX(os_address_limit() / 4, MEMKIND_ROOM),
+                           bytes + HY_MAX(os_data_limit() / 4, MEMKIND_RECORDS));
 }
 
 /* memkind makes records for each thread and arena that it meets, and crashes where there is no room
@@ -86,7 +83,7 @@ static bool leaves_room(size_t bytes)
 static bool memkind_has_room(void)
 {
     return (!strict_overcommit || os_could_map(MEMKIND_RECORDS, true)) &&
-           (os_address_limit() == UINT64_MAX || os_could_map(MEMKIND_ROOM, false));
+           os_limits_leave(MEMKIND_ROOM, MEMKIND_RECORDS);
 }
 
 /* jemalloc has four sizes to a doubling: the largest within `bytes`. */
@@ -123,7 +120,7 @@ static int open_segment(struct tier_supply *s, size_t bytes)
     size_t want = HY_MAX((size_t)SEGMENT_MIN, s->opened);
     want = HY_MIN(HY_MAX(want, least), s->bytes - s->opened);
     /* All of it would be in memory at once, or missing elsewhere. */
-    if (os_locks_future() || os_address_limit() != UINT64_MAX)
+    if (os_locks_future() || os_is_limited())
         want = HY_MIN(want, least);
     if (want < least || s->n_pieces == SUPPLY_PIECES || !memkind_has_room())
         return -ENOMEM;
@@ -214,9 +211,7 @@ void supply_close(void)
     __atomic_store_n(&closed, true, __ATOMIC_SEQ_CST);
     for (int i = 0; i < CLOSE_WAITS && __atomic_load_n(&inside, __ATOMIC_SEQ_CST) != 0; i++)
         os_sleep_ns(CLOSE_WAIT_NS);
-    void *held = __atomic_exchange_n(&held_for_exit, NULL, __ATOMIC_SEQ_CST);
-    if (held)
-        os_unmap(held, EXIT_RECORDS);
+    spare_serves(true);
 }
 
 void supply_gate_take(void)
@@ -237,6 +232,7 @@ void supply_gate_release(void)
 void supply_child(void)
 {
     __atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST);
+    hy_supply[HY_PM].inherited |= hy_supply[HY_PM].n_chunks > 0;
 }
 
 void supply_abandon(void)

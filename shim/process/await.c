@@ -2,6 +2,7 @@
  * What threads of the program wait for, and the control thread answers: PM, and claims of DRAM. */
 #include "base/guard.h"
 #include "core/control.h"
+#include "core/pause.h"
 #include "core/state.h"
 #include "heap/supply.h"
 #include "place/admission.h"
@@ -71,7 +72,7 @@ static bool await_pm(size_t bytes)
     if (!pm_short)
         return false;
     pm_short = false;
-    if (runtime_state() != HY_STEERING || hy_guarded() || was_refused(bytes) ||
+    if (runtime_state() != HY_STEERING || hy_guarded() || was_refused(bytes) || pause_is_copy() ||
         (pm.gave_up && !supply_loaded()))
         return false;
     (void)control_start();
@@ -104,7 +105,7 @@ static uint64_t claim_late_ns; /* when one was not answered in time */
 static bool await_claim(uint64_t need)
 {
     uint64_t now = os_now_ns(), until = now + AWAIT_NS;
-    if (runtime_state() != HY_STEERING || hy_guarded() ||
+    if (runtime_state() != HY_STEERING || hy_guarded() || pause_is_copy() ||
         now - __atomic_load_n(&claim_late_ns, __ATOMIC_RELAXED) < RETRY_NS)
         return false;
     if (!hy_locks_held())

@@ -146,13 +146,12 @@ bool control_start(void)
     return ok;
 }
 
+/* After unshare(CLONE_NEWPID) the kernel lets nobody make a thread: no fault, so nothing is said.
+ */
 void control_begin_again(void)
 {
-    static bool warned;
     if (runtime_state() == HY_STEERING && !control_start())
-        log_warn_once(&warned,
-                      "the thread that looks after memory cannot be started again after the "
-                      "program changed its rights: nothing is adapted from now on");
+        log_info("nothing is adapted from now on, since the program changed its rights");
 }
 
 /* --- its work ------------------------------------------------------------------------------ */

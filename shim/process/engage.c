@@ -266,6 +266,8 @@ static void before_memkind_ends(void)
 }
 
 #define LOAD_TRIES 5
+#define LOAD_ROOM  (256 * HY_MIB) /* addresses for memkind, its libraries and its records */
+#define LOAD_DATA  (128 * HY_MIB) /* of them to be written */
 
 static int load_memkind(void)
 {
@@ -284,21 +286,20 @@ static int load_memkind(void)
         (void)atexit(before_memkind_ends);
     control_load_ends();
     dl_drop_clean_pages(objects);
-    if (e && os_address_limit() != UINT64_MAX) /* the program's own affair */
-        log_info("libmemkind cannot be used under this limit of addresses (%s)", err);
+    if (e && os_is_limited()) /* the program's own affair */
+        log_info("libmemkind cannot be used under this limit of memory (%s)", err);
     else if (e)
         settings_error("libmemkind cannot be used (%s); all memory is DRAM", err);
     return e;
 }
 
-#define LOAD_ROOM (256 * HY_MIB) /* addresses for memkind, its libraries and its records */
-
 int engage_pm(size_t bytes)
 {
     static int failed;
     hy_guard_enter();
-    bool room =
-        supply_loaded() || os_address_limit() == UINT64_MAX || os_could_map(LOAD_ROOM, false);
+    bool room = supply_loaded() || os_limits_leave(LOAD_ROOM, LOAD_DATA);
+    if (hy_machine.backend == HY_PM_FILE && os_data_limit() != UINT64_MAX)
+        room = false; /* supply.c says why */
     if (!failed && room && !supply_loaded())
         failed = load_memkind();
     int e = failed ? failed : !room ? -ENOMEM : supply_fill(bytes);

@@ -8,6 +8,7 @@
 #include "classifier.h"
 #include "core/pause.h"
 #include "heap/heap.h"
+#include "heap/spare.h"
 #include "heap/supply.h"
 #include "llc/share.h"
 #include "migrator.h"
@@ -140,12 +141,31 @@ static void child_begins(void)
     log_drop_stderr();
 }
 
+static bool installed;
+
 void fork_install(void)
 {
     pause_own_process();
     hy_guard_enter(); /* pthread_atfork may allocate */
     (void)pthread_atfork(fork_begins, parent_goes_on, child_begins);
     hy_guard_leave();
+    installed = true;
+}
+
+/* memkind's handlers do not run, so its child never asks it again (LATE). */
+bool fork_unhandled_begins(void)
+{
+    if (installed)
+        fork_begins();
+    return installed;
+}
+
+void fork_unhandled_ends(bool child)
+{
+    if (child)
+        child_begins();
+    else
+        parent_goes_on();
 }
 
 /* memkind's jemalloc has its own handlers, which run before ours, as they are younger. Nobody
@@ -158,12 +178,15 @@ static void gate_begins(void)
         return;
     supply_gate_take();
     gated = BY_HANDLER;
+    spare_serves(true);
 }
 
 static void gate_ends(void)
 {
-    if (forking == 0 && gated == BY_HANDLER)
+    if (forking == 0 && gated == BY_HANDLER) {
+        spare_serves(false);
         open_gate();
+    }
 }
 
 int fork_install_gate(void)

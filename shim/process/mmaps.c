@@ -12,6 +12,7 @@
 #include "core/pause.h"
 #include "core/state.h"
 #include "heap/heap.h"
+#include "heap/spare.h"
 #include "migrator.h"
 #include "place/maps.h"
 #include "place/planned.h"
@@ -184,11 +185,19 @@ static bool active(void)
     return (now == HY_STEERING || now == HY_SERVING) && !hy_guarded();
 }
 
+/* memkind's, while it works for fork or for exit. */
+static HY_COLD void *refused(const void *addr, size_t len, int flags)
+{
+    int kind = MAP_PRIVATE | MAP_ANONYMOUS;
+    void *p = !addr && errno == ENOMEM && (flags & kind) == kind ? spare_take(len) : NULL;
+    return p ? p : MAP_FAILED;
+}
+
 void *runtime_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 {
     void *p = next_map()->mmap(addr, len, prot, flags, fd, off);
     if (p == MAP_FAILED)
-        return p;
+        return refused(addr, len, flags);
     int saved = errno;
     if (active()) {
         if ((flags & MAP_FIXED) && !(flags & MAP_FIXED_NOREPLACE))

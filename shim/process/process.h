@@ -76,6 +76,9 @@ void windows_begin(void);
 /* --- fork.c ----------------------------------------------------------------------- */
 
 void fork_install(void);
+/* Around a call that copies the process and runs no handlers. false: there is nothing of ours. */
+bool fork_unhandled_begins(void);
+void fork_unhandled_ends(bool child);
 int fork_install_gate(void); /* after memkind is loaded; 0 or -errno */
 
 #endif

@@ -11,6 +11,12 @@
 void dl_thread_is_ours(void);
 /* Next definition of `name` after this library, or NULL. */
 void *dl_next(const char *name);
+/* In a hook: fn, the next definition of what it stands for, looked up once. */
+#define DL_NEXT(name)                                                                              \
+    static __typeof__(&name) next;                                                                 \
+    __typeof__(&name) fn = __atomic_load_n(&next, __ATOMIC_RELAXED);                               \
+    if (HY_UNLIKELY(!fn))                                                                          \
+    __atomic_store_n(&next, fn = (__typeof__(&name))dl_next(#name), __ATOMIC_RELAXED)
 /* The constructor is done: from now on there may be threads, and libraries that come and go. */
 void dl_main_begins(void);
 /* The same for a call from `caller`: where no library of the program's global scope behind this one

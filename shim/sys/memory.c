@@ -144,12 +144,22 @@ bool os_locks_future(void)
     return r == 0 && (here & 1);
 }
 
-uint64_t os_address_limit(void)
+static uint64_t limit_of(int resource)
 {
     struct rlimit l;
-    if (raw4(SYS_prlimit64, 0, RLIMIT_AS, NULL, &l) != 0 || l.rlim_cur == RLIM_INFINITY)
+    if (raw4(SYS_prlimit64, 0, resource, NULL, &l) != 0 || l.rlim_cur == RLIM_INFINITY)
         return UINT64_MAX;
     return l.rlim_cur;
+}
+
+uint64_t os_address_limit(void)
+{
+    return limit_of(RLIMIT_AS);
+}
+
+uint64_t os_data_limit(void)
+{
+    return limit_of(RLIMIT_DATA);
 }
 
 bool os_could_map(size_t bytes, bool written)
@@ -162,9 +172,15 @@ bool os_could_map(size_t bytes, bool written)
     return true;
 }
 
-int os_map_nothing(size_t bytes, void **ret)
+bool os_is_limited(void)
 {
-    return map(bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0, NULL, ret);
+    return os_address_limit() != UINT64_MAX || os_data_limit() != UINT64_MAX;
+}
+
+bool os_limits_leave(size_t addresses, size_t written)
+{
+    return (os_address_limit() == UINT64_MAX || os_could_map(addresses, false)) &&
+           (os_data_limit() == UINT64_MAX || os_could_map(written, true));
 }
 
 bool os_overcommit_is_strict(void)

@@ -54,12 +54,15 @@ bool os_has_foreign_mempolicy(void);
 int os_memory_nodes(uint64_t *ret_mask);
 /* Is every new mapping in memory at once (mlockall)? By trying it. */
 bool os_locks_future(void);
-/* RLIMIT_AS in bytes, UINT64_MAX when unlimited. */
+/* RLIMIT_AS and RLIMIT_DATA in bytes, UINT64_MAX when unlimited. */
 uint64_t os_address_limit(void);
+uint64_t os_data_limit(void);
+bool os_is_limited(void);
+/* Whether so many addresses, and of them so much to be written, could be mapped under these limits;
+ * true where there are none. */
+bool os_limits_leave(size_t addresses, size_t written);
 /* Whether so much could be mapped now, by trying it: address space, or memory to be written. */
 bool os_could_map(size_t bytes, bool written);
-/* Addresses without memory behind them. 0 or -errno. */
-int os_map_nothing(size_t bytes, void **ret);
 /* Does the kernel refuse memory that it could not provide (vm.overcommit_memory 2)? */
 bool os_overcommit_is_strict(void);
 /* Resident set of this process in bytes, 0 if /proc does not tell. */

@@ -64,6 +64,32 @@ def limits(ctx):
         program(ctx, 'hz_limits', str((mib << 10) + mib), timeout=90)
 
 
+def data_limit(ctx):
+    """memkind's fork handlers crashed; and PM took what it could not use."""
+    for mib in ('40', '60', '100', '250'):
+        program(ctx, 'hz_data_limit', mib, timeout=90)
+    ctx.expect_ours = r'stays shared with the child' # what was laid on files before the limit came
+    program(ctx, 'hz_data_limit')
+
+
+def places(ctx):
+    """p, P: a PID namespace, at once or once memory is placed; c, C: a root without /proc; l: main leaves."""
+    if os.getuid() != 0:
+        raise Skip('namespaces and chroot need root')
+    ctx.expect_ours = r'libmemkind cannot|registry .* cannot|no file can be made' # as the folders are gone
+    for mode in ('p', 'P', 'c', 'C', 'pC', 'PC', 'Cl', 'pl', 'PCl'):
+        program(ctx, 'hz_places', mode, timeout=60)
+        said = lines_of_ours(ctx)
+        ctx.check(len(said) <= (2 if 'c' in mode.lower() else 0), f'each helper speaks: {said}')
+
+
+def mlocked(ctx):
+    if os.getuid() != 0:
+        raise Skip('so much may be locked by root only')
+    for mode in ('future', 'both'):
+        program(ctx, 'hz_mlockall', mode, timeout=60)
+
+
 def double_free(ctx):
     """libc ends who frees twice; where our heap serves the block is kept, and one line says so."""
     if not ctx.setting.preload or ctx.setting.name in ('passive', 'default'):
@@ -306,13 +332,13 @@ def subreaper(ctx):
 CASES = {name: simple(name) for name in (
     'fn_malloc', 'fn_calloc', 'fn_realloc', 'fn_reallocarray', 'fn_free', 'fn_aligned', 'fn_usable', 'fn_libc', 'fn_libc_names', 'fn_new',
     'fn_mmap', 'fn_mremap', 'fn_pthread', 'hz_signals', 'hz_longjmp', 'hz_exceptions', 'hz_spawn', 'hz_cancel',
-    'hz_exit_race', 'hz_policy', 'hz_stacks', 'hz_reserve', 'hz_syscalls', 'hz_fork_memory', 'hz_cross_free')}
+    'hz_exit_race', 'hz_policy', 'hz_stacks', 'hz_reserve', 'hz_syscalls', 'hz_fork_memory', 'hz_cross_free', 'hz_copies', 'hz_alignment')}
 CASES.update({
     'fn_stress': simple('fn_stress', '6000'), 'hz_exit_growth': simple('hz_exit_growth', '100'), 'hz_limits_inherited': simple('hz_limits', 'inherit'),
     'hz_signal_exit': simple('hz_signal_calls', 'exit'), 'hz_signal_fork': simple('hz_signal_calls', 'fork'),
     'hz_signal_map': simple('hz_signal_calls', 'map'), 'hz_double_free': double_free,
     'hz_fork_threads': simple('hz_fork_threads', '60'), 'hz_thread_churn': simple('hz_thread_churn', '12000'),
-    'hz_limits': limits, 'hz_steered': steered, 'hz_madvise': madvise, 'hz_stdio': stdio, 'hz_late': late, 'hz_environment': bind_now, 'hz_dlopen': dlopen, 'hz_rights': rights, 'hz_descriptors': descriptors, 'hz_sandbox': sandbox, 'hz_born_confined': born_confined, 'hz_filter_moment': filter_moment, 'hz_remap': remap, 'hz_setlocale': setlocale, 'hz_deepbind': deepbind, 'fn_own_malloc': own_malloc, 'hz_full_pm': full_pm,
+    'hz_limits': limits, 'hz_data_limit': data_limit, 'hz_places': places, 'hz_mlockall': mlocked, 'hz_steered': steered, 'hz_madvise': madvise, 'hz_stdio': stdio, 'hz_late': late, 'hz_environment': bind_now, 'hz_dlopen': dlopen, 'hz_rights': rights, 'hz_descriptors': descriptors, 'hz_sandbox': sandbox, 'hz_born_confined': born_confined, 'hz_filter_moment': filter_moment, 'hz_remap': remap, 'hz_setlocale': setlocale, 'hz_deepbind': deepbind, 'fn_own_malloc': own_malloc, 'hz_full_pm': full_pm,
     'hz_full_file_system': full_file_system, 'hz_pm_gone_before': gone_before, 'hz_pm_gone_while_running': gone_while_running,
     'hz_no_shm': no_shm, 'hz_daemon': subreaper, 'hz_secure': secure, 'hz_thread_churn_long': simple('hz_thread_churn', '100000'),
 })

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Children that are copies of the process, made by calls for which no fork handlers run. As after
+ * fork, the child needs locks that nobody holds, a file of its own and no thread of ours to wait
+ * for. clone with CLONE_VM, as of vfork and of threads, copies nothing. One that shares the table
+ * of descriptors is left alone: what the child closes would be closed in its parent. */
+#include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include "process/process.h"
+#include "sys/dl.h"
+
+HY_EXPORT pid_t _Fork(void);
+HY_EXPORT pid_t _Fork(void)
+{
+    DL_NEXT(_Fork);
+    if (HY_UNLIKELY(!fn)) {
+        errno = ENOSYS;
+        return -1;
+    }
+    bool begun = fork_unhandled_begins();
+    pid_t pid = fn();
+    int saved = errno;
+    if (begun)
+        fork_unhandled_ends(pid == 0);
+    errno = saved;
+    return pid;
+}
+
+struct child {
+    int (*fn)(void *arg);
+    void *arg;
+};
+
+static int begin_child(void *arg)
+{
+    struct child *c = arg;
+    fork_unhandled_ends(true);
+    return c->fn(c->arg);
+}
+
+HY_EXPORT int clone(int (*start)(void *arg), void *stack, int flags, void *arg, ...)
+{
+    DL_NEXT(clone);
+    va_list ap;
+    va_start(ap, arg);
+    void *parent_tid = va_arg(ap, void *), *tls = va_arg(ap, void *), *tid = va_arg(ap, void *);
+    va_end(ap);
+    if ((flags & (CLONE_VM | CLONE_FILES)) || !start || !stack || !fork_unhandled_begins())
+        return fn(start, stack, flags, arg, parent_tid, tls, tid);
+    struct child child = {start, arg}; /* the child has a copy of this stack as well */
+    int pid = fn(begin_child, stack, flags, &child, parent_tid, tls, tid);
+    int saved = errno;
+    fork_unhandled_ends(false);
+    errno = saved;
+    return pid;
+}
