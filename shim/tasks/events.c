@@ -34,7 +34,7 @@ struct function {
 uint32_t hy_tasks_watched;
 static struct ring *rings;
 static struct function functions[TASK_FUNCTIONS];
-static uint64_t last_id, dropped;
+static uint64_t last_id, dropped, loops;
 static uint32_t next_home;
 static __thread uint32_t home __attribute__((tls_model("initial-exec")));
 
@@ -181,6 +181,16 @@ void tasks_drop_function(unsigned function)
 uint64_t tasks_dropped(void)
 {
     return __atomic_load_n(&dropped, __ATOMIC_RELAXED);
+}
+
+void tasks_loop(void)
+{
+    __atomic_fetch_add(&loops, 1, __ATOMIC_RELAXED);
+}
+
+uint64_t tasks_loops(void)
+{
+    return __atomic_load_n(&loops, __ATOMIC_RELAXED);
 }
 
 int tasks_code(unsigned function, struct module *ret, uintptr_t *ret_offset)

@@ -55,6 +55,9 @@ unsigned tasks_drain(void (*fn)(void *ctx, const struct task_event *e), void *ct
 /* Tasks of this function are no longer watched. */
 void tasks_drop_function(unsigned function);
 uint64_t tasks_dropped(void); /* events */
+/* A loop of tasks was met; how many were. */
+void tasks_loop(void);
+uint64_t tasks_loops(void);
 /* Which code it is; -ENOENT. */
 int tasks_code(unsigned function, struct module *ret, uintptr_t *ret_offset);
 

@@ -398,10 +398,7 @@ static void show(void)
 {
     struct staging_view *v = &e->view;
     v->types = e->types.n;
-    v->types_off = 0;
-    for (unsigned i = 0; i < e->types.n; i++)
-        v->types_off += e->types.type[i].verdict.off;
-    types_view(&e->types, v->type, STAGING_TYPES);
+    v->types_off = types_view(&e->types, v->type, STAGING_TYPES);
     pthread_mutex_lock(&lock);
     shown = *v;
     if (recorded)
@@ -469,6 +466,7 @@ void staging_get(struct staging_view *ret)
     pthread_mutex_lock(&lock);
     *ret = shown;
     pthread_mutex_unlock(&lock);
+    ret->loops = tasks_loops(); /* which nobody has to read */
 }
 
 void staging_record(void)

@@ -77,8 +77,9 @@ unsigned types_tell(const struct task_types *t, struct profile_task *ret)
     return n;
 }
 
-void types_view(const struct task_types *t, struct staging_type *ret, unsigned cap)
+unsigned types_view(const struct task_types *t, struct staging_type *ret, unsigned cap)
 {
+    unsigned off = 0;
     for (unsigned i = 0; i < t->n && i < cap; i++) {
         const struct task_type *x = &t->type[i];
         struct fit_line l = fit_line(&x->fit);
@@ -91,6 +92,9 @@ void types_view(const struct task_types *t, struct staging_type *ret, unsigned c
                                        .off = x->verdict.off};
         memcpy(ret[i].id, code.build_id, sizeof(ret[i].id));
     }
+    for (unsigned i = 0; i < t->n; i++)
+        off += t->type[i].verdict.off;
+    return off;
 }
 
 bool types_hopeless(const struct task_types *t, unsigned function, double slowdown, double move_ns)

@@ -34,8 +34,8 @@ unsigned types_of(struct task_types *t, unsigned function, const uint32_t *pages
 bool types_hopeless(const struct task_types *t, unsigned function, double slowdown, double move_ns);
 /* What a later run may know of them: PROFILE_MAX_TASKS at most; how many. */
 unsigned types_tell(const struct task_types *t, struct profile_task *ret);
-/* For the report, the first `cap`. */
+/* For the report, the first `cap`; how many of all are given up. */
 struct staging_type;
-void types_view(const struct task_types *t, struct staging_type *ret, unsigned cap);
+unsigned types_view(const struct task_types *t, struct staging_type *ret, unsigned cap);
 
 #endif

@@ -63,7 +63,19 @@ class TasksTest(unittest.TestCase):
 
     def test_every_shape_computes_the_same(self):
         for shape in SHAPES:
-            self.same([ARGS.tasks, shape], shape != 'loops')
+            self.same([ARGS.tasks, shape], True)
+
+    def test_loops_are_counted(self):
+        for tasks, least in (('off', 0), ('on', 17)):
+            _, report = self.preloaded([ARGS.tasks, 'loops'], tasks)
+            self.assertGreaterEqual(report['tasks']['loops'], least)
+            self.assertLessEqual(report['tasks']['loops'], 2 * least)
+
+    def test_names_without_a_runtime(self):
+        """A program that asks whether there is a runtime finds our names: they do what is asked."""
+        self.assertEqual(self.run_program([ARGS.opener]), 'task none, loops none none\n')
+        self.assertEqual(self.run_program([ARGS.opener], LD_PRELOAD=ARGS.lib, HYBRID_PM='none'),
+                         'task 41, loops 10 to 20 10 to 20\n')
 
     def test_tasks_with_dependences_are_seen(self):
         self.same([ARGS.tasks, 'dependences', 400], True)
