@@ -186,6 +186,7 @@ typedef int kmpc_fn(void *, int, struct kmp_task *, int, const struct kmp_need *
  * leaves its place taken until its address comes again. */
 #define WATCHED_TASKS 4096u
 #define PROBE         8u
+#define BEING_MADE    ((struct kmp_task *)1)
 static struct watched_task {
     struct kmp_task *task;
     kmp_run_fn *run;
@@ -202,18 +203,26 @@ static struct watched_task *watched_task_of(const struct kmp_task *task)
     return NULL;
 }
 
-static struct watched_task *watch_task(struct kmp_task *task)
+/* A place for it, which nobody finds before release_task(); its own, if one is left from a task
+ * that was cancelled. */
+static struct watched_task *place_for(struct kmp_task *task)
 {
     unsigned at = (unsigned)(((uintptr_t)task >> 6) * 2654435761u >> 4);
     struct watched_task *p = watched_task_of(task);
     for (unsigned i = 0; i < PROBE && !p; i++) {
         struct kmp_task *nobody = NULL;
         struct watched_task *q = &watched_tasks[(at + i) % WATCHED_TASKS];
-        if (__atomic_compare_exchange_n(&q->task, &nobody, task, false, __ATOMIC_ACQ_REL,
+        if (__atomic_compare_exchange_n(&q->task, &nobody, BEING_MADE, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_RELAXED))
             p = q;
     }
     return p;
+}
+
+/* Who is going to run it finds all of it, whatever the runtime does to hand it over. NULL: none. */
+static void release_task(struct watched_task *p, struct kmp_task *task)
+{
+    __atomic_store_n(&p->task, task, __ATOMIC_RELEASE);
 }
 
 /* An untied task runs in parts, and is put off in between with what it is to run: its own. */
@@ -223,7 +232,7 @@ static int run_kmp(int thread, void *block)
     struct watched_task *p = watched_task_of(task);
     struct watched_task was = *p;
     task->run = was.run;
-    __atomic_store_n(&p->task, NULL, __ATOMIC_RELEASE);
+    release_task(p, NULL);
     tasks_began(was.id);
     int r = was.run(thread, task);
     tasks_ended(was.id); /* `task` may be gone */
@@ -243,15 +252,14 @@ static void watch_kmp(struct kmp_task *task, int n, const struct kmp_need *kmp)
     }
     if (hy_guarded() || (function = tasks_function((const void *)(uintptr_t)task->run)) == 0)
         return;
-    struct watched_task *p = watch_task(task);
+    struct watched_task *p = place_for(task);
     if (!p)
         return;
     p->run = task->run;
     p->id = tasks_made(function, need, all);
     if (p->id)
         task->run = run_kmp;
-    else
-        __atomic_store_n(&p->task, NULL, __ATOMIC_RELEASE);
+    release_task(p, p->id ? task : NULL);
 }
 
 KEPT_FOR_ASM kmpc_fn hy_kmpc_task;

@@ -49,6 +49,8 @@ void tasks_ended(uint64_t id);
 /* 0 or -ENOMEM. */
 int tasks_open(void);
 void tasks_close(void);
+/* The same, in a child of fork. */
+void tasks_child(void);
 /* Hands over what came since the last call; events of one thread in their order. Returns how
  * many. */
 unsigned tasks_drain(void (*fn)(void *ctx, const struct task_event *e), void *ctx);

@@ -488,7 +488,7 @@ unsigned staging_known(struct profile_task *ret)
 /* Its tasks, if it goes on with any, are told of anew. */
 void staging_child(void)
 {
-    tasks_close();
+    tasks_child();
     (void)pthread_mutex_init(&lock, NULL);
     memset(&shown, 0, sizeof(shown));
     recorded = false;
