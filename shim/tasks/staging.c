@@ -192,9 +192,9 @@ static void note_wanted(const uint64_t *ids, unsigned n)
         for (unsigned j = 0; t && j < t->needs; j++)
             wanted[t->need[j].object] = (uint8_t)i;
     }
-    for (unsigned i = 0; i < SHADOW_TASKS; i++) {
-        const struct shadow_task *t = &e->shadow.task[i];
-        for (unsigned j = 0; t->state == SHADOW_RUNS && j < t->needs; j++)
+    for (unsigned i = 0; i < e->shadow.looked; i++) {
+        const struct shadow_task *t = shadow_find(&e->shadow, e->shadow.look[i]);
+        for (unsigned j = 0; t && t->state == SHADOW_RUNS && j < t->needs; j++)
             wanted[t->need[j].object] = RUNNING;
     }
 }

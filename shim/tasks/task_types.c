@@ -36,11 +36,21 @@ static void recall(struct task_type *t)
         fit_recall(&t->fit, (double)known->ns[HY_DRAM], (double)known->ns[HY_PM]);
 }
 
+static bool is_of(const struct task_type *t, unsigned function, const uint32_t *pages,
+                  unsigned needs)
+{
+    if (t->function != function || t->needs != needs)
+        return false;
+    for (unsigned i = 0; i < needs; i++)
+        if (!task_as_large(t->pages[i], pages[i]))
+            return false;
+    return true;
+}
+
 unsigned types_of(struct task_types *t, unsigned function, const uint32_t *pages, unsigned needs)
 {
     for (unsigned i = 0; i < t->n; i++)
-        if (t->type[i].function == function && t->type[i].needs == needs &&
-            memcmp(t->type[i].pages, pages, needs * sizeof(*pages)) == 0)
+        if (is_of(&t->type[i], function, pages, needs))
             return i;
     if (t->n == TYPES_MOST)
         return TYPE_NONE;

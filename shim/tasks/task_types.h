@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Types of tasks: the function, and the sizes of the data that its dependences name (paper 003,
- * III.B). What is known of each, and whether its data shall be staged at all. All by the pages'
- * thread. */
+ * Types of tasks: the function, and the sizes of the data that its dependences name, to a page
+ * (paper 003, III.B). What is known of each, and whether its data shall be staged at all. All by
+ * the pages' thread. */
 #ifndef HYBRID_TASKS_TASK_TYPES_H
 #define HYBRID_TASKS_TASK_TYPES_H
 

@@ -59,6 +59,9 @@ class TasksTest(unittest.TestCase):
                 out, report = self.preloaded(command, tasks, **env)
                 self.assertEqual(out, plain)
                 told = report['tasks']['ended'] + report['tasks']['dropped_events']
+                if told == 0 and watched and tasks == 'on':  # who reads had not begun: a busy computer
+                    _, report = self.preloaded(command, tasks, **env)
+                    told = report['tasks']['ended'] + report['tasks']['dropped_events']
                 self.assertEqual(told > 0, watched and tasks == 'on', report['tasks'])
 
     def test_every_shape_computes_the_same(self):
@@ -66,10 +69,12 @@ class TasksTest(unittest.TestCase):
             self.same([ARGS.tasks, shape], True)
 
     def test_loops_are_counted(self):
-        for tasks, least in (('off', 0), ('on', 17)):
-            _, report = self.preloaded([ARGS.tasks, 'loops'], tasks)
-            self.assertGreaterEqual(report['tasks']['loops'], least)
-            self.assertLessEqual(report['tasks']['loops'], 2 * least)
+        self.assertEqual(self.preloaded([ARGS.tasks, 'loops'], 'off')[1]['tasks']['loops'], 0)
+        for _ in range(3):  # those before watching began are not: a busy computer
+            loops = self.preloaded([ARGS.tasks, 'loops'], 'on')[1]['tasks']['loops']
+            if loops == 18:
+                break
+        self.assertEqual(loops, 18)
 
     def test_names_without_a_runtime(self):
         """A program that asks whether there is a runtime finds our names: they do what is asked."""
