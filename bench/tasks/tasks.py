@@ -3,7 +3,8 @@
 """The data of the next OpenMP task on DRAM (HYBRID_TASKS=on), on the emulated machine.
 
     bench/tasks/tasks.py [NAME ...] [--build DIR] [--machine NAME ...] [--ratio N ...]
-                         [--threads N ...] [--recorded] [--runs N] [--json FILE] [--check]
+                         [--threads N ...] [--recorded] [--clang] [--runs N]
+                         [--json FILE] [--check]
 
 For each machine, workload, ratio of data to DRAM and number of threads:
   first touch  no library: what is touched first gets DRAM until it is full (the kernel's way, the
@@ -14,8 +15,10 @@ and with --recorded
   recorded     static placement of call sites by a profile of the same run, whose tasks and pages
                nobody watches: stands for X-Mem (003, Fig. 4 and 5)
   known        tasks, with a profile of the same run that has its types of tasks
-Virtual time of the timed part, the middle one of --runs. The mean is geometric; the paper (Figs. 4
-and 5) has -21 % at a quarter of the bandwidth and -26 % at four times the latency, with its programs.
+With --clang the programs are those that clang built, in QEMU: libomp's tasks tell of their data in
+another way than libgomp's. Virtual time of the timed part, the middle one of --runs. The mean is
+geometric; the paper (Figs. 4 and 5) has -21 % at a quarter of the bandwidth and -26 % at four times
+the latency, with its programs.
 
 --check, status 1 where tasks are more than 1 % slower than pages, or where staging did nothing for
 tblocks16 and tblocks64 on pram. Needs: ninja tasks."""
@@ -54,11 +57,21 @@ SETTINGS = {"HYBRID_PM": "emulated", "HYBRID_START": "0", "HYBRID_REGISTRY": "no
 MODES = ("first touch", "pages", "tasks")
 RECORDED = ("recorded", "known")
 SLOWER = 1.01
-Case = namedtuple("Case", "machine name ratio threads")
+Case = namedtuple("Case", "machine name ratio threads clang")
 
 
 class Failure(Exception):
     pass
+
+
+def command_of(build, case, env):
+    """Of a workload by clang the machine is QEMU, which does the preloading."""
+    if not case.clang:
+        return [build / f"bench/workloads/emu-{case.name}"]
+    library = env.pop("LD_PRELOAD", None)
+    preload = ["--preload", library] if library else []
+    return [build / "emu/tool/hybrid-emu", "run", *preload, "--",
+            build / f"bench/workloads/wl-{case.name}-clang"]
 
 
 def once(build, case, changes):
@@ -68,8 +81,8 @@ def once(build, case, changes):
     env = {k: v for k, v in os.environ.items() if not k.startswith(("HYBRID_", "LD_", "OMP_"))}
     env |= {"HYBRID_EMU_PRESET": preset,
             "HYBRID_EMU_SET": ",".join(filter(None, ["llc_kb=256", machine]))} | changes
-    command = [build / f"bench/workloads/emu-{case.name}", "--threads", case.threads, "--time",
-               "--size", size, "--rounds", rounds]
+    command = command_of(build, case, env)
+    command += ["--threads", case.threads, "--time", "--size", size, "--rounds", rounds]
     done = subprocess.run([str(c) for c in command], env=env, text=True, capture_output=True,
                           timeout=PATIENCE_S, check=False)
     line = re.search(r"^time clock=virtual .* work_ns=(\d+)", done.stdout, re.M)
@@ -133,7 +146,8 @@ def table(found, machine):
         what = f"{machine}, {name}, {ratio}:1, {threads} threads"
         if ms["tasks"] > SLOWER * ms["pages"]:
             wrong.append(f"{what}: {change(ms['tasks'], ms['pages']):.1f} % over pages")
-        if machine == "pram" and name in ("tblocks16", "tblocks64") and ms["tasks"] > 0.9 * ms["pages"]:
+        if (machine == "pram" and name in ("tblocks16", "tblocks64") and
+                ms["tasks"] > 0.9 * ms["pages"]):
             wrong.append(f"{what}: staging brought nothing")
     paper = f" (paper: {PAPER[machine]} %)" if machine in PAPER else ""
     for m in others:
@@ -150,6 +164,7 @@ def main():
     parser.add_argument("--ratio", nargs="+", type=int, default=[5, 10, 15])
     parser.add_argument("--threads", nargs="+", type=int, default=[4])
     parser.add_argument("--recorded", action="store_true", help="opponents with a profile, too")
+    parser.add_argument("--clang", action="store_true", help="built by clang, in QEMU (ninja all)")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--check", action="store_true")
@@ -159,7 +174,8 @@ def main():
     if not set(names) <= set(WORKLOADS):
         parser.error(f"NAME is one of {', '.join(WORKLOADS)}")
     build = args.build.resolve()
-    cases = itertools.starmap(Case, itertools.product(args.machine, names, args.ratio, args.threads))
+    cases = itertools.starmap(Case, itertools.product(args.machine, names, args.ratio, args.threads,
+                                                      [args.clang]))
     todo = list(itertools.product(cases, MODES + RECORDED if args.recorded else MODES))
     with ThreadPoolExecutor(2) as pool:
         try:
