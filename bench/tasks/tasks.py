@@ -41,7 +41,7 @@ PATIENCE_S = 900
 # MiB and rounds.
 WORKLOADS = {"tblocks1": (16, 16), "tblocks16": (16, 4), "tblocks64": (16, 2), "theat": (16, 16),
              "tgups": (16, 4), "tlu": (16, 1), "tfft": (16, 3), "tcg": (16, 16),
-             "tstrassen": (16, 4)}
+             "tstrassen": (16, 4), "tloop": (16, 4)}
 # 003, section IV: one property of PM worse than DRAM's. A core has 5.3 GB/s of DRAM there (eight
 # on four channels); so for four threads 21 GB/s here, where the presets' 96 would never be full.
 MACHINES = {"quarter": ("custom", "dram_read_mbs=21300,dram_write_mbs=21300,"
