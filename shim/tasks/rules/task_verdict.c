@@ -4,12 +4,12 @@
 double verdict_staged(struct task_verdict *v, double cost_ns)
 {
     double lost = 0;
-    if (v->stages >= VERDICT_STAGES) { /* the last one has had its time */
+    if (v->stages >= VERDICT_MOST || (v->stages >= VERDICT_STAGES && v->ran >= VERDICT_RAN)) {
         lost = HY_MAX(v->cost_ns - v->saved_ns, 0.0);
         v->bad = v->saved_ns > v->cost_ns ? 0 : v->bad + 1;
         v->off = v->bad >= VERDICT_BAD;
         v->cost_ns = v->saved_ns = 0;
-        v->stages = 0;
+        v->stages = v->ran = 0;
     }
     v->cost_ns += cost_ns;
     v->stages++;
@@ -19,6 +19,7 @@ double verdict_staged(struct task_verdict *v, double cost_ns)
 void verdict_ran(struct task_verdict *v, double saved_ns)
 {
     v->saved_ns += saved_ns;
+    v->ran++;
 }
 
 bool verdict_hopeless(const struct task_verdict *v, const struct task_fit *f, uint32_t pages,

@@ -355,6 +355,24 @@ static void three_bad_verdicts_end_it(void **state)
     assert_false(v.off);
 }
 
+/* Many are staged while the first ones run. */
+static void a_verdict_waits_for_the_tasks(void **state)
+{
+    struct task_verdict v = {0};
+    unsigned stages;
+    (void)state;
+    for (stages = 1; stages <= 1000; stages++) { /* in groups of 32, told of when all are staged */
+        assert_true(verdict_staged(&v, 100) == 0);
+        for (int i = 0; stages % 32 == 0 && i < 32; i++)
+            verdict_ran(&v, 200);
+    }
+    assert_true(!v.off && v.bad == 0);
+    v = (struct task_verdict){0};
+    for (stages = 0; !v.off && stages < 1000; stages++) /* nobody uses it in time */
+        verdict_staged(&v, 100);
+    assert_int_equal(stages, VERDICT_BAD * VERDICT_MOST + 1);
+}
+
 static struct task_fit instances(unsigned n, double ns)
 {
     struct task_fit f = {0};
@@ -400,6 +418,7 @@ int main(void)
         cmocka_unit_test(other_types_share_by_the_longest_time),
         cmocka_unit_test(a_stage_must_pay_for_copy_and_eviction),
         cmocka_unit_test(three_bad_verdicts_end_it),
+        cmocka_unit_test(a_verdict_waits_for_the_tasks),
         cmocka_unit_test(hopeless_is_said_when_it_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
