@@ -269,7 +269,8 @@ static bool stage(uint64_t id, unsigned number, uint32_t pages)
 
 struct candidate {
     uint64_t id;
-    unsigned number, uses; /* which of the next tasks; how many of them use its data */
+    unsigned number; /* which of the next tasks */
+    double uses;     /* of its data by them */
     uint32_t there;
     struct task_type *type;
 };
@@ -284,18 +285,18 @@ static uint32_t room_of(bool running)
     return (uint32_t)HY_MIN(room, (uint64_t)UINT32_MAX);
 }
 
-static unsigned uses_of(const struct shadow_task *t, const uint64_t *ids, unsigned n)
+/* How often the next tasks use its data, by pages: what they share may be little of them. */
+static double uses_of(const struct shadow_task *t, uint32_t pages, const uint64_t *ids, unsigned n)
 {
-    unsigned uses = 0;
+    uint64_t used = 0;
     for (unsigned i = 0; i < n; i++) {
         const struct shadow_task *u = shadow_find(&e->shadow, ids[i]);
-        bool same = false;
-        for (unsigned j = 0; u && j < u->needs && !same; j++)
-            for (unsigned k = 0; k < t->needs && !same; k++)
-                same = u->need[j].object == t->need[k].object;
-        uses += same;
+        for (unsigned k = 0; u && k < t->needs; k++)
+            for (unsigned j = 0; j < u->needs; j++)
+                if (u->need[j].object == t->need[k].object)
+                    used += e->objects.object[t->need[k].object].pages;
     }
-    return uses;
+    return (double)used / pages;
 }
 
 static unsigned candidates(const uint64_t *ids, unsigned n, struct candidate *ret,
@@ -312,7 +313,7 @@ static unsigned candidates(const uint64_t *ids, unsigned n, struct candidate *re
         if (number == TYPE_NONE || f.all == 0)
             continue;
         struct task_type *type = &e->types.type[number];
-        unsigned uses = uses_of(t, ids, n);
+        double uses = uses_of(t, f.all, ids, n);
         type->uses = HY_MAX(type->uses, uses);
         if (type->verdict.off)
             continue;

@@ -17,8 +17,8 @@ struct task_type {
     uint16_t function;
     uint8_t needs;
     uint32_t pages[SHADOW_NEEDS], all_pages;
-    uint64_t ran;  /* instances that ended */
-    unsigned uses; /* of its data by known tasks, at most */
+    uint64_t ran; /* instances that ended */
+    double uses;  /* of its data by known tasks, at most */
     struct task_fit fit;
     struct task_verdict verdict;
 };

@@ -23,7 +23,7 @@ void verdict_ran(struct task_verdict *v, double saved_ns)
 }
 
 bool verdict_hopeless(const struct task_verdict *v, const struct task_fit *f, uint32_t pages,
-                      unsigned uses, double slowdown, double move_ns)
+                      double uses, double slowdown, double move_ns)
 {
     if (v->off)
         return true;
@@ -37,5 +37,5 @@ bool verdict_hopeless(const struct task_verdict *v, const struct task_fit *f, ui
         most = HY_MIN(l.pm_ns, l.saving + 2 * l.doubt);
     else if (slowdown >= 1)
         most = 2 * fit_saving(f, slowdown);
-    return most * HY_MAX(uses, 1u) < 2 * pages * move_ns;
+    return most * HY_MAX(uses, 1.0) < 2 * pages * move_ns;
 }

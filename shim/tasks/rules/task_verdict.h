@@ -27,6 +27,6 @@ void verdict_ran(struct task_verdict *v, double saved_ns);
 /* No stage of this type can pay: it is off, its tasks are tiny or name no data, or the most that
  * may be hoped for is below what the copies cost. Said only when enough is known. */
 bool verdict_hopeless(const struct task_verdict *v, const struct task_fit *f, uint32_t pages,
-                      unsigned uses, double slowdown, double move_ns);
+                      double uses, double slowdown, double move_ns);
 
 #endif
