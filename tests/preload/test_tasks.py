@@ -93,8 +93,8 @@ class TasksTest(unittest.TestCase):
                         report['tasks'])
 
     def test_a_recorded_type_is_known_from_the_first_task_on(self):
-        """What a profile says of a type counts until this run has measured it."""
-        profile, command = self.work / 'recorded.ini', [ARGS.tasks, 'dependences', 40]
+        """What a profile says of a type counts until this run has measured it, in 256 tasks."""
+        profile, command = self.work / 'recorded.ini', [ARGS.tasks, 'dependences', 8]
         self.preloaded(command, 'on', HYBRID_RECORD=str(profile), HYBRID_POLICY='dram',
                        HYBRID_DRAM='64M', HYBRID_MIGRATE='off', PL_TASKS_WAIT='2')
         text = profile.read_text(encoding='utf-8')
