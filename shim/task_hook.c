@@ -5,8 +5,8 @@
  * it, and a detached one has libgomp write into its block of arguments. All others pass as they
  * came.
  *
- * libgomp copies a task's block of arguments; a watched one's begins with a head of ours. Not
- * hooked: taskloops, and clang's tasks without dependences, which name no data. */
+ * libgomp copies a task's block of arguments; a watched one's begins with a head of ours. Loops of
+ * tasks name no data: they are counted, and pass. Not hooked: clang's tasks without dependences. */
 #include <string.h>
 
 #include "base/guard.h"
@@ -186,6 +186,7 @@ typedef int kmpc_fn(void *, int, struct kmp_task *, int, const struct kmp_need *
  * leaves its place taken until its address comes again. */
 #define WATCHED_TASKS 4096u
 #define PROBE         8u
+#define BEING_MADE    ((struct kmp_task *)1)
 static struct watched_task {
     struct kmp_task *task;
     kmp_run_fn *run;
@@ -202,18 +203,26 @@ static struct watched_task *watched_task_of(const struct kmp_task *task)
     return NULL;
 }
 
-static struct watched_task *watch_task(struct kmp_task *task)
+/* A place for it, which nobody finds before release_task(); its own, if one is left from a task
+ * that was cancelled. */
+static struct watched_task *place_for(struct kmp_task *task)
 {
     unsigned at = (unsigned)(((uintptr_t)task >> 6) * 2654435761u >> 4);
     struct watched_task *p = watched_task_of(task);
     for (unsigned i = 0; i < PROBE && !p; i++) {
         struct kmp_task *nobody = NULL;
         struct watched_task *q = &watched_tasks[(at + i) % WATCHED_TASKS];
-        if (__atomic_compare_exchange_n(&q->task, &nobody, task, false, __ATOMIC_ACQ_REL,
+        if (__atomic_compare_exchange_n(&q->task, &nobody, BEING_MADE, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_RELAXED))
             p = q;
     }
     return p;
+}
+
+/* Who is going to run it finds all of it, whatever the runtime does to hand it over. NULL: none. */
+static void release_task(struct watched_task *p, struct kmp_task *task)
+{
+    __atomic_store_n(&p->task, task, __ATOMIC_RELEASE);
 }
 
 /* An untied task runs in parts, and is put off in between with what it is to run: its own. */
@@ -223,7 +232,7 @@ static int run_kmp(int thread, void *block)
     struct watched_task *p = watched_task_of(task);
     struct watched_task was = *p;
     task->run = was.run;
-    __atomic_store_n(&p->task, NULL, __ATOMIC_RELEASE);
+    release_task(p, NULL);
     tasks_began(was.id);
     int r = was.run(thread, task);
     tasks_ended(was.id); /* `task` may be gone */
@@ -243,15 +252,14 @@ static void watch_kmp(struct kmp_task *task, int n, const struct kmp_need *kmp)
     }
     if (hy_guarded() || (function = tasks_function((const void *)(uintptr_t)task->run)) == 0)
         return;
-    struct watched_task *p = watch_task(task);
+    struct watched_task *p = place_for(task);
     if (!p)
         return;
     p->run = task->run;
     p->id = tasks_made(function, need, all);
     if (p->id)
         task->run = run_kmp;
-    else
-        __atomic_store_n(&p->task, NULL, __ATOMIC_RELEASE);
+    release_task(p, p->id ? task : NULL);
 }
 
 KEPT_FOR_ASM kmpc_fn hy_kmpc_task;
@@ -267,6 +275,87 @@ int hy_kmpc_task(void *loc, int thread, struct kmp_task *task, int n, const stru
     if (tasks_watched())
         watch_kmp(task, n, need);
     return next(loc, thread, task, n, need, more, noalias);
+}
+
+/* --- loops of tasks --------------------------------------------------------------------------- */
+
+#define LOOP_PARAMS                                                                                \
+    run_fn *run, void *data, copy_fn *copy, long bytes, long align, unsigned flags,                \
+        unsigned long tasks, int priority, long from, long to, long step
+typedef void gomp_loop_fn(LOOP_PARAMS);
+
+struct bounds {
+    long from, to;
+};
+
+/* The whole loop as one piece: the first two words of a piece's block are its bounds. */
+static void loop_alone(run_fn *run, void *data, copy_fn *copy, struct bounds b, long bytes,
+                       long align)
+{
+    size_t unit = (size_t)HY_MAX(align, (long)_Alignof(struct bounds));
+    char *block = __builtin_alloca((size_t)bytes + unit);
+    char *at = (char *)hy_align_up((uintptr_t)block, unit);
+    if (copy)
+        copy(at, data);
+    else
+        memcpy(at, data, (size_t)bytes);
+    memcpy(at, &b, sizeof(b));
+    run(at);
+}
+
+static void *loop_runtime(struct entry *e, const void *caller)
+{
+    void *next = __atomic_load_n(e->next, __ATOMIC_ACQUIRE);
+    if (tasks_watched())
+        tasks_loop();
+    return next ? next : runtime_of(e, caller);
+}
+
+/* The bounds of GOMP_taskloop_ull are unsigned long long, which are passed and kept as long is. */
+_Static_assert(sizeof(long) == sizeof(unsigned long long), "one way for both loops");
+#define GOMP_LOOP(loop)                                                                            \
+    gomp_loop_fn loop;                                                                             \
+    HY_EXPORT void loop(LOOP_PARAMS)                                                               \
+    {                                                                                              \
+        static void *found;                                                                        \
+        static struct entry entry = {.name = #loop, .next = &found};                               \
+        gomp_loop_fn *next = (gomp_loop_fn *)loop_runtime(&entry, __builtin_return_address(0));    \
+        if (next)                                                                                  \
+            next(run, data, copy, bytes, align, flags, tasks, priority, from, to, step);           \
+        else if (from != to)                                                                       \
+            loop_alone(run, data, copy, (struct bounds){from, to}, bytes, align);                  \
+    }
+GOMP_LOOP(GOMP_taskloop)
+GOMP_LOOP(GOMP_taskloop_ull)
+
+#define KMP_LOOP_PARAMS                                                                            \
+    void *loc, int thread, struct kmp_task *task, int now, uint64_t *from, uint64_t *to,           \
+        int64_t step, int nogroup, int kind, uint64_t tasks
+typedef void kmpc_loop_fn(KMP_LOOP_PARAMS, void *copy);
+typedef void kmpc_loop5_fn(KMP_LOOP_PARAMS, int strict, void *copy);
+
+kmpc_loop_fn __kmpc_taskloop;
+HY_EXPORT void __kmpc_taskloop(KMP_LOOP_PARAMS, void *copy)
+{
+    static void *found;
+    static struct entry entry = {.name = "__kmpc_taskloop", .next = &found};
+    kmpc_loop_fn *next = (kmpc_loop_fn *)loop_runtime(&entry, __builtin_return_address(0));
+    if (next)
+        next(loc, thread, task, now, from, to, step, nogroup, kind, tasks, copy);
+    else /* its bounds are the loop's */
+        task->run(thread, task);
+}
+
+kmpc_loop5_fn __kmpc_taskloop_5;
+HY_EXPORT void __kmpc_taskloop_5(KMP_LOOP_PARAMS, int strict, void *copy)
+{
+    static void *found;
+    static struct entry entry = {.name = "__kmpc_taskloop_5", .next = &found};
+    kmpc_loop5_fn *next = (kmpc_loop5_fn *)loop_runtime(&entry, __builtin_return_address(0));
+    if (next)
+        next(loc, thread, task, now, from, to, step, nogroup, kind, tasks, strict, copy);
+    else
+        task->run(thread, task);
 }
 
 /* --- the exported names ----------------------------------------------------------------------- */

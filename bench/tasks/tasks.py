@@ -3,33 +3,45 @@
 """The data of the next OpenMP task on DRAM (HYBRID_TASKS=on), on the emulated machine.
 
     bench/tasks/tasks.py [NAME ...] [--build DIR] [--machine NAME ...] [--ratio N ...]
+                         [--threads N ...] [--recorded] [--clang] [--runs N]
                          [--json FILE] [--check]
 
-For each machine, workload and ratio of data to DRAM:
+For each machine, workload, ratio of data to DRAM and number of threads:
   first touch  no library: what is touched first gets DRAM until it is full (the kernel's way, the
                'unmanaged' of paper 003)
   pages        libhybrid, pages move by their histories, HYBRID_TASKS=off
   tasks        the same with HYBRID_TASKS=on
-Virtual time of the timed part. The mean is geometric; the paper (Figs. 4 and 5) has -21 % at a
-quarter of the bandwidth and -26 % at four times the latency, with its programs.
+and with --recorded
+  recorded     static placement of call sites by a profile of the same run, whose tasks and pages
+               nobody watches: stands for X-Mem (003, Fig. 4 and 5)
+  known        tasks, with a profile of the same run that has its types of tasks
+With --clang the programs are those that clang built, in QEMU: libomp's tasks tell of their data in
+another way than libgomp's. Virtual time of the timed part, the middle one of --runs. The mean is
+geometric; the paper (Figs. 4 and 5) has -21 % at a quarter of the bandwidth and -26 % at four times
+the latency, with its programs.
 
 --check, status 1 where tasks are more than 1 % slower than pages, or where staging did nothing for
 tblocks16 and tblocks64 on pram. Needs: ninja tasks."""
 import argparse
+import itertools
 import json
 import math
 import os
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
+import tempfile
+from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 
 MIB = 1 << 20
 PATIENCE_S = 900
 # MiB and rounds.
 WORKLOADS = {"tblocks1": (16, 16), "tblocks16": (16, 4), "tblocks64": (16, 2), "theat": (16, 16),
-             "tgups": (16, 4), "tlu": (16, 1)}
+             "tgups": (16, 4), "tlu": (16, 1), "tfft": (16, 3), "tcg": (16, 16),
+             "tstrassen": (16, 4), "tloop": (16, 4)}
 # 003, section IV: one property of PM worse than DRAM's. A core has 5.3 GB/s of DRAM there (eight
 # on four channels); so for four threads 21 GB/s here, where the presets' 96 would never be full.
 MACHINES = {"quarter": ("custom", "dram_read_mbs=21300,dram_write_mbs=21300,"
@@ -43,35 +55,68 @@ SETTINGS = {"HYBRID_PM": "emulated", "HYBRID_START": "0", "HYBRID_REGISTRY": "no
             "HYBRID_CLASS_PERIOD": "1ms", "HYBRID_MIGRATE_INTERVAL": "8ms",
             "HYBRID_MIGRATE_CORE": "100"}
 MODES = ("first touch", "pages", "tasks")
+RECORDED = ("recorded", "known")
 SLOWER = 1.01
+Case = namedtuple("Case", "machine name ratio threads clang")
 
 
 class Failure(Exception):
     pass
 
 
-def run(build, machine, name, ratio, mode, threads):
-    size, rounds = WORKLOADS[name]
-    preset, changes = MACHINES[machine]
+def command_of(build, case, env):
+    """Of a workload by clang the machine is QEMU, which does the preloading."""
+    if not case.clang:
+        return [build / f"bench/workloads/emu-{case.name}"]
+    library = env.pop("LD_PRELOAD", None)
+    preload = ["--preload", library] if library else []
+    return [build / "emu/tool/hybrid-emu", "run", *preload, "--",
+            build / f"bench/workloads/wl-{case.name}-clang"]
+
+
+def once(build, case, changes):
+    """Virtual ms of the timed part."""
+    size, rounds = WORKLOADS[case.name]
+    preset, machine = MACHINES[case.machine]
     env = {k: v for k, v in os.environ.items() if not k.startswith(("HYBRID_", "LD_", "OMP_"))}
     env |= {"HYBRID_EMU_PRESET": preset,
-            "HYBRID_EMU_SET": ",".join(filter(None, ["llc_kb=256", changes]))}
-    dram = str(size * MIB // ratio // 4096 * 4096)
-    if mode == "first touch":
-        env |= {"HYBRID_EMU_PLACE": "first-touch", "HYBRID_EMU_DRAM": dram}
-    else:
-        env |= SETTINGS | {"HYBRID_DRAM": dram, "LD_PRELOAD": str(build / "shim/libhybrid.so"),
-                           "HYBRID_TASKS": "on" if mode == "tasks" else "off"}
-    command = [build / f"bench/workloads/emu-{name}", "--threads", threads, "--time",
-               "--size", size, "--rounds", rounds]
+            "HYBRID_EMU_SET": ",".join(filter(None, ["llc_kb=256", machine]))} | changes
+    command = command_of(build, case, env)
+    command += ["--threads", case.threads, "--time", "--size", size, "--rounds", rounds]
     done = subprocess.run([str(c) for c in command], env=env, text=True, capture_output=True,
                           timeout=PATIENCE_S, check=False)
-    line = re.search(r"^time clock=virtual (.*)$", done.stdout, re.M)
+    line = re.search(r"^time clock=virtual .* work_ns=(\d+)", done.stdout, re.M)
     if done.returncode or not line or " ok\n" not in done.stdout:
-        raise Failure(f"{name}: status {done.returncode}: {done.stdout}{done.stderr}")
-    counts = {k: int(v) for k, v in (w.split("=") for w in line[1].split())}
-    return {"machine": machine, "name": name, "ratio": ratio, "mode": mode,
-            "ms": counts["work_ns"] * 1e-6, "up": counts["PAGES_UP"], "down": counts["PAGES_DOWN"]}
+        raise Failure(f"{case.name}: status {done.returncode}: {done.stdout}{done.stderr}")
+    return int(line[1]) * 1e-6
+
+
+def profiled(build, case, changes, folder):
+    """The file that such a run records."""
+    profile = pathlib.Path(folder, "recorded.ini")
+    once(build, case, changes | {"HYBRID_RECORD": str(profile)})
+    if not profile.exists():
+        raise Failure(f"{case.name}: nothing was recorded")
+    return {"HYBRID_PROFILE": str(profile)}
+
+
+def run(build, case, mode, runs):
+    dram = str(WORKLOADS[case.name][0] * MIB // case.ratio // 4096 * 4096)
+    preload = SETTINGS | {"LD_PRELOAD": str(build / "shim/libhybrid.so"), "HYBRID_TASKS": "off"}
+    with tempfile.TemporaryDirectory(prefix="hybrid-tasks-") as folder:
+        if mode == "first touch":
+            env = {"HYBRID_EMU_PLACE": "first-touch", "HYBRID_EMU_DRAM": dram}
+        elif mode == "recorded":
+            static = preload | {"HYBRID_MIGRATE": "off"}
+            env = static | {"HYBRID_POLICY": "auto", "HYBRID_DRAM": dram}
+            env |= profiled(build, case, static | {"HYBRID_POLICY": "dram"}, folder)
+        else:
+            env = preload | {"HYBRID_DRAM": dram,
+                             "HYBRID_TASKS": "off" if mode == "pages" else "on"}
+            if mode == "known":
+                env |= profiled(build, case, env, folder)
+        ms = statistics.median(once(build, case, env) for _ in range(runs))
+    return case._asdict() | {"mode": mode, "ms": ms}
 
 
 def change(new, old):
@@ -84,24 +129,30 @@ def mean(ratios):
 
 def table(found, machine):
     """Lines for one machine, and what does not hold."""
-    times = {(f["name"], f["ratio"], f["mode"]): f["ms"] for f in found if f["machine"] == machine}
+    times = {}
+    for f in found:
+        if f["machine"] == machine:
+            times.setdefault((f["name"], f["ratio"], f["threads"]), {})[f["mode"]] = f["ms"]
+    modes = list(next(iter(times.values())))
+    others = [m for m in modes if m != "tasks"]
     lines = [f"{machine}: {' '.join(MACHINES[machine]).strip()}",
-             f"  {'':10} {'data:DRAM':>9} {'first touch':>12} {'pages':>9} {'tasks':>9}   ms; tasks over"
-             " first touch, over pages"]
+             f"  {'':10} {'data:DRAM':>9} {'threads':>7}" + "".join(f"{m:>12}" for m in modes) +
+             "   ms; tasks over " + ", ".join(others)]
     wrong = []
-    for name, ratio in sorted({k[:2] for k in times}):
-        first, pages, tasks = (times[name, ratio, m] for m in MODES)
-        lines.append(f"  {name:10} {ratio:>7}:1 {first:12.1f} {pages:9.1f} {tasks:9.1f}   "
-                     f"{change(tasks, first):+6.1f} % {change(tasks, pages):+6.1f} %")
-        if tasks > SLOWER * pages:
-            wrong.append(f"{machine}, {name}, {ratio}:1: {change(tasks, pages):.1f} % over pages")
-        if machine == "pram" and name in ("tblocks16", "tblocks64") and tasks > 0.9 * pages:
-            wrong.append(f"{machine}, {name}, {ratio}:1: staging brought nothing")
-    over = [mean([times[n, r, "tasks"] / times[n, r, m] for n, r, k in times if k == "tasks"])
-            for m in MODES[:2]]
+    for (name, ratio, threads), ms in times.items():
+        lines.append(f"  {name:10} {ratio:>7}:1 {threads:>7}" +
+                     "".join(f"{ms[m]:12.1f}" for m in modes) + "  " +
+                     "".join(f" {change(ms['tasks'], ms[m]):+6.1f} %" for m in others))
+        what = f"{machine}, {name}, {ratio}:1, {threads} threads"
+        if ms["tasks"] > SLOWER * ms["pages"]:
+            wrong.append(f"{what}: {change(ms['tasks'], ms['pages']):.1f} % over pages")
+        if (machine == "pram" and name in ("tblocks16", "tblocks64") and
+                ms["tasks"] > 0.9 * ms["pages"]):
+            wrong.append(f"{what}: staging brought nothing")
     paper = f" (paper: {PAPER[machine]} %)" if machine in PAPER else ""
-    lines.append(f"  mean: tasks over first touch {change(over[0], 1):+.1f} %{paper}, "
-                 f"over pages {change(over[1], 1):+.1f} %")
+    for m in others:
+        over = change(mean([ms["tasks"] / ms[m] for ms in times.values()]), 1)
+        lines.append(f"  mean: tasks over {m} {over:+.1f} %{paper if m == 'first touch' else ''}")
     return lines, wrong
 
 
@@ -111,7 +162,10 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default="build")
     parser.add_argument("--machine", nargs="+", choices=MACHINES, default=["quarter", "latency"])
     parser.add_argument("--ratio", nargs="+", type=int, default=[5, 10, 15])
-    parser.add_argument("--threads", type=int, default=4)
+    parser.add_argument("--threads", nargs="+", type=int, default=[4])
+    parser.add_argument("--recorded", action="store_true", help="opponents with a profile, too")
+    parser.add_argument("--clang", action="store_true", help="built by clang, in QEMU (ninja all)")
+    parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(WORKLOADS))
@@ -120,10 +174,12 @@ def main():
     if not set(names) <= set(WORKLOADS):
         parser.error(f"NAME is one of {', '.join(WORKLOADS)}")
     build = args.build.resolve()
-    todo = [(m, n, r, k) for m in args.machine for n in names for r in args.ratio for k in MODES]
+    cases = itertools.starmap(Case, itertools.product(args.machine, names, args.ratio, args.threads,
+                                                      [args.clang]))
+    todo = list(itertools.product(cases, MODES + RECORDED if args.recorded else MODES))
     with ThreadPoolExecutor(2) as pool:
         try:
-            found = list(pool.map(lambda t: run(build, *t, args.threads), todo))
+            found = list(pool.map(lambda t: run(build, *t, args.runs), todo))
         except Failure as e:
             sys.exit(f"tasks.py: {e}")
     wrong = []

@@ -19,8 +19,11 @@ void heap_label_runs(void)
     __atomic_store_n(&labelled, true, __ATOMIC_RELAXED);
 }
 
+/* Reads what others write meanwhile, and says so; for the thread sanitizer as well. */
+#define READS_RACED __attribute__((no_sanitize_thread))
+
 /* The last granule up to i whose map byte says something; eight are looked at once. */
-static uint32_t begin_before(uint32_t i, uint32_t first)
+READS_RACED static uint32_t begin_before(uint32_t i, uint32_t first)
 {
     while (i > first && __atomic_load_n(&hy_heap.map[i], __ATOMIC_RELAXED) == 0) {
         const uint64_t *word = (const void *)(hy_heap.map + (i & ~7u));
@@ -73,20 +76,24 @@ void heap_origin_of(const void *address, struct heap_origin *ret)
         ret->what = HEAP_IS_SMALL;
 }
 
-bool heap_block_of(const void *address, uintptr_t *ret_base, size_t *ret_bytes)
+/* A block that goes meanwhile has something else where its size was: so the map is asked again, and
+ * no block is larger than what is left of the heap. */
+READS_RACED bool heap_block_of(const void *address, uintptr_t *ret_base, size_t *ret_bytes)
 {
     uintptr_t at = (uintptr_t)address;
     if (at - hy_heap.base >= hy_heap.len)
         return false;
-    uint32_t i = granule_of(address), first = hy_hg.first[granule_tier(i)];
-    if (i >= tables_committed(granule_tier(i)))
+    enum hy_tier t = granule_tier(granule_of(address));
+    uint32_t end = tables_committed(t), i = granule_of(address);
+    if (i >= end)
         return false;
-    i = begin_before(i, first);
-    if (__atomic_load_n(&hy_heap.map[i], __ATOMIC_RELAXED) != HEAP_LARGE)
+    i = begin_before(i, hy_hg.first[t]);
+    if (__atomic_load_n(&hy_heap.map[i], __ATOMIC_ACQUIRE) != HEAP_LARGE)
         return false;
     uintptr_t base = (uintptr_t)granule_addr(i);
-    uint64_t size = __atomic_load_n(&hy_hg.g[i].size, __ATOMIC_RELAXED);
-    if (at >= base + size)
+    uint64_t size = __atomic_load_n(&hy_hg.g[i].size, __ATOMIC_ACQUIRE);
+    if (at >= base + size || size > (uint64_t)(end - i) << HEAP_GRANULE_SHIFT ||
+        __atomic_load_n(&hy_heap.map[i], __ATOMIC_RELAXED) != HEAP_LARGE)
         return false;
     *ret_base = base;
     *ret_bytes = size;

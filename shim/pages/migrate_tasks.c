@@ -13,13 +13,15 @@
 
 /* A filter may come into force at any time; asking is a read of a file. */
 #define FILTER_NS 100000000u
-#define BATCH     32u
+#define LATELY    512u /* pages */
 
 static struct carrier *carrier;
 static struct migrate_pass moved; /* for the sake of carry_out's callee */
 static uint64_t asked_ns;
 static bool filtered;
-static double page_ns = PACE_MOVE_NS; /* in whole batches; the pace's is of pages one by one, too */
+/* What moves for tasks took lately: few pages at a time, or while the program fills the memory,
+ * cost several times what the pace has measured. */
+static double moves_ns = PACE_MOVE_NS * LATELY / 8, moves_pages = LATELY / 8.0;
 
 static uint64_t may_move(void)
 {
@@ -51,14 +53,18 @@ static bool move(void *base, unsigned pages, enum hy_tier to)
     uint64_t start = clock_now_ns();
     if (!carry_now(carrier, &m, &moved))
         return false;
-    if (pages >= BATCH)
-        page_ns += ((double)(clock_now_ns() - start) / pages - page_ns) / 16;
+    moves_ns += (double)(clock_now_ns() - start);
+    moves_pages += pages;
+    if (moves_pages > LATELY) {
+        moves_ns /= 2;
+        moves_pages /= 2;
+    }
     return true;
 }
 
 static double move_ns(void)
 {
-    return page_ns;
+    return moves_ns / moves_pages;
 }
 
 /* Beside the process's purse, whose trials may cost 1 % without tasks: this is what tasks may cost

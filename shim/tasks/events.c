@@ -34,7 +34,7 @@ struct function {
 uint32_t hy_tasks_watched;
 static struct ring *rings;
 static struct function functions[TASK_FUNCTIONS];
-static uint64_t last_id, dropped;
+static uint64_t last_id, dropped, loops;
 static uint32_t next_home;
 static __thread uint32_t home __attribute__((tls_model("initial-exec")));
 
@@ -142,12 +142,9 @@ int tasks_open(void)
             return -ENOMEM;
         __atomic_store_n(&rings, (struct ring *)base, __ATOMIC_RELEASE);
     }
-    /* A child of fork may have rings that a thread which it does not have has taken. Threads that
-     * it does have are past that: while nobody watches, none is taken for long. */
-    for (unsigned i = 0; i < RINGS; i++) {
-        rings[i].tail = __atomic_load_n(&rings[i].head, __ATOMIC_ACQUIRE);
-        __atomic_store_n(&rings[i].taken, 0, __ATOMIC_RELEASE);
-    }
+    for (unsigned i = 0; i < RINGS; i++) /* what was told before is of tasks that went unseen */
+        __atomic_store_n(&rings[i].tail, __atomic_load_n(&rings[i].head, __ATOMIC_ACQUIRE),
+                         __ATOMIC_RELEASE);
     __atomic_store_n(&hy_tasks_watched, 1, __ATOMIC_RELEASE);
     return 0;
 }
@@ -155,6 +152,14 @@ int tasks_open(void)
 void tasks_close(void)
 {
     __atomic_store_n(&hy_tasks_watched, 0, __ATOMIC_RELEASE);
+}
+
+/* It may have rings that a thread which it does not have has taken. */
+void tasks_child(void)
+{
+    tasks_close();
+    for (unsigned i = 0; rings && i < RINGS; i++)
+        __atomic_store_n(&rings[i].taken, 0, __ATOMIC_RELEASE);
 }
 
 /* What is handed over ends where the rings ended at the beginning, those of makers of tasks
@@ -181,6 +186,16 @@ void tasks_drop_function(unsigned function)
 uint64_t tasks_dropped(void)
 {
     return __atomic_load_n(&dropped, __ATOMIC_RELAXED);
+}
+
+void tasks_loop(void)
+{
+    __atomic_fetch_add(&loops, 1, __ATOMIC_RELAXED);
+}
+
+uint64_t tasks_loops(void)
+{
+    return __atomic_load_n(&loops, __ATOMIC_RELAXED);
 }
 
 int tasks_code(unsigned function, struct module *ret, uintptr_t *ret_offset)

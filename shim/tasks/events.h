@@ -49,12 +49,17 @@ void tasks_ended(uint64_t id);
 /* 0 or -ENOMEM. */
 int tasks_open(void);
 void tasks_close(void);
+/* The same, in a child of fork. */
+void tasks_child(void);
 /* Hands over what came since the last call; events of one thread in their order. Returns how
  * many. */
 unsigned tasks_drain(void (*fn)(void *ctx, const struct task_event *e), void *ctx);
 /* Tasks of this function are no longer watched. */
 void tasks_drop_function(unsigned function);
 uint64_t tasks_dropped(void); /* events */
+/* A loop of tasks was met; how many were. */
+void tasks_loop(void);
+uint64_t tasks_loops(void);
 /* Which code it is; -ENOENT. */
 int tasks_code(unsigned function, struct module *ret, uintptr_t *ret_offset);
 

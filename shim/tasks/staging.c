@@ -192,9 +192,9 @@ static void note_wanted(const uint64_t *ids, unsigned n)
         for (unsigned j = 0; t && j < t->needs; j++)
             wanted[t->need[j].object] = (uint8_t)i;
     }
-    for (unsigned i = 0; i < SHADOW_TASKS; i++) {
-        const struct shadow_task *t = &e->shadow.task[i];
-        for (unsigned j = 0; t->state == SHADOW_RUNS && j < t->needs; j++)
+    for (unsigned i = 0; i < e->shadow.looked; i++) {
+        const struct shadow_task *t = shadow_find(&e->shadow, e->shadow.look[i]);
+        for (unsigned j = 0; t && t->state == SHADOW_RUNS && j < t->needs; j++)
             wanted[t->need[j].object] = RUNNING;
     }
 }
@@ -269,7 +269,8 @@ static bool stage(uint64_t id, unsigned number, uint32_t pages)
 
 struct candidate {
     uint64_t id;
-    unsigned number, uses; /* which of the next tasks; how many of them use its data */
+    unsigned number; /* which of the next tasks */
+    double uses;     /* of its data by them */
     uint32_t there;
     struct task_type *type;
 };
@@ -284,18 +285,18 @@ static uint32_t room_of(bool running)
     return (uint32_t)HY_MIN(room, (uint64_t)UINT32_MAX);
 }
 
-static unsigned uses_of(const struct shadow_task *t, const uint64_t *ids, unsigned n)
+/* How often the next tasks use its data, by pages: what they share may be little of them. */
+static double uses_of(const struct shadow_task *t, uint32_t pages, const uint64_t *ids, unsigned n)
 {
-    unsigned uses = 0;
+    uint64_t used = 0;
     for (unsigned i = 0; i < n; i++) {
         const struct shadow_task *u = shadow_find(&e->shadow, ids[i]);
-        bool same = false;
-        for (unsigned j = 0; u && j < u->needs && !same; j++)
-            for (unsigned k = 0; k < t->needs && !same; k++)
-                same = u->need[j].object == t->need[k].object;
-        uses += same;
+        for (unsigned k = 0; u && k < t->needs; k++)
+            for (unsigned j = 0; j < u->needs; j++)
+                if (u->need[j].object == t->need[k].object)
+                    used += e->objects.object[t->need[k].object].pages;
     }
-    return uses;
+    return (double)used / pages;
 }
 
 static unsigned candidates(const uint64_t *ids, unsigned n, struct candidate *ret,
@@ -312,7 +313,7 @@ static unsigned candidates(const uint64_t *ids, unsigned n, struct candidate *re
         if (number == TYPE_NONE || f.all == 0)
             continue;
         struct task_type *type = &e->types.type[number];
-        unsigned uses = uses_of(t, ids, n);
+        double uses = uses_of(t, f.all, ids, n);
         type->uses = HY_MAX(type->uses, uses);
         if (type->verdict.off)
             continue;
@@ -398,10 +399,7 @@ static void show(void)
 {
     struct staging_view *v = &e->view;
     v->types = e->types.n;
-    v->types_off = 0;
-    for (unsigned i = 0; i < e->types.n; i++)
-        v->types_off += e->types.type[i].verdict.off;
-    types_view(&e->types, v->type, STAGING_TYPES);
+    v->types_off = types_view(&e->types, v->type, STAGING_TYPES);
     pthread_mutex_lock(&lock);
     shown = *v;
     if (recorded)
@@ -469,6 +467,7 @@ void staging_get(struct staging_view *ret)
     pthread_mutex_lock(&lock);
     *ret = shown;
     pthread_mutex_unlock(&lock);
+    ret->loops = tasks_loops(); /* which nobody has to read */
 }
 
 void staging_record(void)
@@ -490,7 +489,7 @@ unsigned staging_known(struct profile_task *ret)
 /* Its tasks, if it goes on with any, are told of anew. */
 void staging_child(void)
 {
-    tasks_close();
+    tasks_child();
     (void)pthread_mutex_init(&lock, NULL);
     memset(&shown, 0, sizeof(shown));
     recorded = false;

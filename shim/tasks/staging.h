@@ -37,6 +37,7 @@ struct staging_type {
 struct staging_view { /* zeros: nothing was watched */
     bool watched;
     uint64_t tasks, dropped; /* ended; events that found no room */
+    uint64_t loops;          /* of tasks, which name no data */
     uint64_t stages, late;   /* made; ended as their task had begun */
     uint64_t hits;           /* tasks that ran on staged data */
     uint64_t staged_pages, evicted_pages;

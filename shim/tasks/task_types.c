@@ -36,11 +36,21 @@ static void recall(struct task_type *t)
         fit_recall(&t->fit, (double)known->ns[HY_DRAM], (double)known->ns[HY_PM]);
 }
 
+static bool is_of(const struct task_type *t, unsigned function, const uint32_t *pages,
+                  unsigned needs)
+{
+    if (t->function != function || t->needs != needs)
+        return false;
+    for (unsigned i = 0; i < needs; i++)
+        if (!task_as_large(t->pages[i], pages[i]))
+            return false;
+    return true;
+}
+
 unsigned types_of(struct task_types *t, unsigned function, const uint32_t *pages, unsigned needs)
 {
     for (unsigned i = 0; i < t->n; i++)
-        if (t->type[i].function == function && t->type[i].needs == needs &&
-            memcmp(t->type[i].pages, pages, needs * sizeof(*pages)) == 0)
+        if (is_of(&t->type[i], function, pages, needs))
             return i;
     if (t->n == TYPES_MOST)
         return TYPE_NONE;
@@ -77,8 +87,9 @@ unsigned types_tell(const struct task_types *t, struct profile_task *ret)
     return n;
 }
 
-void types_view(const struct task_types *t, struct staging_type *ret, unsigned cap)
+unsigned types_view(const struct task_types *t, struct staging_type *ret, unsigned cap)
 {
+    unsigned off = 0;
     for (unsigned i = 0; i < t->n && i < cap; i++) {
         const struct task_type *x = &t->type[i];
         struct fit_line l = fit_line(&x->fit);
@@ -91,6 +102,9 @@ void types_view(const struct task_types *t, struct staging_type *ret, unsigned c
                                        .off = x->verdict.off};
         memcpy(ret[i].id, code.build_id, sizeof(ret[i].id));
     }
+    for (unsigned i = 0; i < t->n; i++)
+        off += t->type[i].verdict.off;
+    return off;
 }
 
 bool types_hopeless(const struct task_types *t, unsigned function, double slowdown, double move_ns)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Types of tasks: the function, and the sizes of the data that its dependences name (paper 003,
- * III.B). What is known of each, and whether its data shall be staged at all. All by the pages'
- * thread. */
+ * Types of tasks: the function, and the sizes of the data that its dependences name, to a page
+ * (paper 003, III.B). What is known of each, and whether its data shall be staged at all. All by
+ * the pages' thread. */
 #ifndef HYBRID_TASKS_TASK_TYPES_H
 #define HYBRID_TASKS_TASK_TYPES_H
 
@@ -17,8 +17,8 @@ struct task_type {
     uint16_t function;
     uint8_t needs;
     uint32_t pages[SHADOW_NEEDS], all_pages;
-    uint64_t ran;  /* instances that ended */
-    unsigned uses; /* of its data by known tasks, at most */
+    uint64_t ran; /* instances that ended */
+    double uses;  /* of its data by known tasks, at most */
     struct task_fit fit;
     struct task_verdict verdict;
 };
@@ -34,8 +34,8 @@ unsigned types_of(struct task_types *t, unsigned function, const uint32_t *pages
 bool types_hopeless(const struct task_types *t, unsigned function, double slowdown, double move_ns);
 /* What a later run may know of them: PROFILE_MAX_TASKS at most; how many. */
 unsigned types_tell(const struct task_types *t, struct profile_task *ret);
-/* For the report, the first `cap`. */
+/* For the report, the first `cap`; how many of all are given up. */
 struct staging_type;
-void types_view(const struct task_types *t, struct staging_type *ret, unsigned cap);
+unsigned types_view(const struct task_types *t, struct staging_type *ret, unsigned cap);
 
 #endif

@@ -118,6 +118,32 @@ static void loops(void)
 #pragma omp taskloop num_tasks(5) reduction(+ : s)
         for (unsigned long long i = 0; i < BLOCKS * WORDS; i++)
             s += data[i];
+        /* Within a task, at once, unwaited, backwards, and with copies of a size not known before.
+         */
+        for (int r = 0; r < 4; r++) {
+            uint64_t *p = data, salt[300];
+            memset(salt, r, sizeof(salt));
+#pragma omp task depend(inout : p[0]) firstprivate(p, r)
+            {
+#pragma omp taskloop if (r & 1) untied
+                for (int b = 0; b < BLOCKS; b++)
+                    turn(p + b * WORDS, (uint64_t)b);
+            }
+#pragma omp taskwait
+#pragma omp taskgroup
+            {
+#pragma omp taskloop nogroup firstprivate(salt)
+                for (int b = BLOCKS - 1; b >= 0; b -= 3)
+                    turn(p + b * WORDS, salt[r]);
+            }
+#pragma omp taskloop collapse(2) mergeable
+            for (unsigned long long i = 7; i < BLOCKS; i += 2)
+                for (int k = 0; k < 2; k++)
+                    data[i * WORDS + k]++;
+#pragma omp taskloop
+            for (int b = 0; b < (int)s - (int)s; b++)
+                abort();
+        }
     }
     printf("loops %lu\n", (unsigned long)s);
 }

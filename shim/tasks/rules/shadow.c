@@ -34,6 +34,7 @@ static struct shadow_task *slot_for(struct shadow *s, uint64_t id)
         return NULL;
     leave(s, t);
     *t = (struct shadow_task){.id = id};
+    s->first = HY_MIN(s->first, id);
     s->newest = HY_MAX(s->newest, id);
     return t;
 }
@@ -104,27 +105,37 @@ static uint8_t level_of(struct shadow *s, const struct shadow_task *t)
     return level;
 }
 
-static uint64_t oldest(const struct shadow *s)
+static bool there(const struct shadow *s, uint64_t id)
 {
-    return s->newest >= SHADOW_TASKS ? s->newest - SHADOW_TASKS + 1 : 1;
+    const struct shadow_task *t = &s->task[id % SHADOW_TASKS];
+    return t->id == id && (t->state == SHADOW_WAITS || t->state == SHADOW_RUNS);
+}
+
+/* The oldest that are there, with their levels. */
+static unsigned look(struct shadow *s)
+{
+    unsigned n = 0;
+    uint64_t oldest = s->newest >= SHADOW_TASKS ? s->newest - SHADOW_TASKS + 1 : 1;
+    s->first = HY_MAX(s->first, oldest);
+    while (s->first < s->newest && !there(s, s->first))
+        s->first++;
+    memset(s->wrote, 0, sizeof(s->wrote));
+    memset(s->used, 0, sizeof(s->used));
+    for (uint64_t id = s->first; id <= s->newest && n < SHADOW_LOOK; id++)
+        if (there(s, id)) {
+            s->level[n] = level_of(s, &s->task[id % SHADOW_TASKS]);
+            s->look[n++] = id;
+        }
+    s->looked = n;
+    return n;
 }
 
 unsigned shadow_next(struct shadow *s, uint64_t *ret_ids, unsigned k)
 {
-    unsigned n = 0;
-    if (s->waiting == 0)
-        return 0;
-    memset(s->wrote, 0, sizeof(s->wrote));
-    memset(s->used, 0, sizeof(s->used));
-    for (uint64_t id = oldest(s); id <= s->newest; id++) {
-        const struct shadow_task *t = &s->task[id % SHADOW_TASKS];
-        bool there = t->id == id && (t->state == SHADOW_WAITS || t->state == SHADOW_RUNS);
-        s->level[id % SHADOW_TASKS] = there ? level_of(s, t) : 0;
-    }
+    unsigned n = 0, all = s->waiting > 0 ? look(s) : 0;
     for (unsigned level = 1; level <= SHADOW_LEVELS && n < HY_MIN(k, s->waiting); level++)
-        for (uint64_t id = oldest(s); id <= s->newest && n < k; id++)
-            if (s->level[id % SHADOW_TASKS] == level &&
-                s->task[id % SHADOW_TASKS].state == SHADOW_WAITS)
-                ret_ids[n++] = id;
+        for (unsigned i = 0; i < all && n < k; i++)
+            if (s->level[i] == level && s->task[s->look[i] % SHADOW_TASKS].state == SHADOW_WAITS)
+                ret_ids[n++] = s->look[i];
     return n;
 }

@@ -7,7 +7,8 @@
 
 #include "base/types.h"
 
-#define SHADOW_TASKS   1024u /* the youngest */
+#define SHADOW_TASKS   8192u /* the youngest: programs may make all of theirs at once */
+#define SHADOW_LOOK    512u  /* of them, the oldest: among those are the next */
 #define SHADOW_NEEDS   8u
 #define SHADOW_OBJECTS 4096u
 #define SHADOW_LEVELS  16u
@@ -29,9 +30,10 @@ struct shadow_task {
 
 struct shadow {                            /* zeros at first */
     struct shadow_task task[SHADOW_TASKS]; /* by id */
-    uint64_t newest;
-    unsigned running, waiting;
-    uint8_t level[SHADOW_TASKS], wrote[SHADOW_OBJECTS], used[SHADOW_OBJECTS];
+    uint64_t first, newest;                /* below `first` none is left */
+    unsigned running, waiting, looked;
+    uint64_t look[SHADOW_LOOK]; /* ids, as of the last shadow_next */
+    uint8_t level[SHADOW_LOOK], wrote[SHADOW_OBJECTS], used[SHADOW_OBJECTS];
 };
 
 void shadow_made(struct shadow *s, uint64_t id, unsigned function, const struct shadow_need *need,

@@ -66,7 +66,7 @@ double stage_ns(uint32_t pages, const struct stage_cost *c)
     return pages * c->move_ns * (c->evicts ? 2 : 1);
 }
 
-bool stage_pays(const struct stage_task *t, uint32_t pages, uint32_t of, unsigned uses,
+bool stage_pays(const struct stage_task *t, uint32_t pages, uint32_t of, double uses,
                 const struct stage_cost *c)
 {
     if (pages == 0 || of == 0)

@@ -26,7 +26,7 @@ struct stage_cost {
 };
 /* `pages` that are on PM come up, of a task's `of`; what they save in `uses` runs that are sure to
  * come is more than the copies cost. */
-bool stage_pays(const struct stage_task *t, uint32_t pages, uint32_t of, unsigned uses,
+bool stage_pays(const struct stage_task *t, uint32_t pages, uint32_t of, double uses,
                 const struct stage_cost *c);
 double stage_ns(uint32_t pages, const struct stage_cost *c);
 /* When the i-th next task (from 0) starts, from now: `workers` of them end in `mean_ns`. */

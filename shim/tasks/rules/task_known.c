@@ -3,10 +3,9 @@
 
 #include <string.h>
 
-static bool as_large(uint64_t bytes, uint32_t pages)
+bool task_as_large(uint32_t pages, uint32_t others)
 {
-    uint64_t known = bytes / HY_PAGE;
-    return known <= (uint64_t)pages + 1 && pages <= known + 1;
+    return (uint64_t)others <= (uint64_t)pages + 1 && pages <= (uint64_t)others + 1;
 }
 
 static bool is_type(const struct profile_task *t, const struct hy_frame *code,
@@ -16,7 +15,7 @@ static bool is_type(const struct profile_task *t, const struct hy_frame *code,
         memcmp(t->code.build_id, code->build_id, BUILD_ID_MAX) != 0)
         return false;
     for (unsigned i = 0; i < needs; i++)
-        if (!as_large(t->bytes[i], pages[i]))
+        if (!task_as_large((uint32_t)HY_MIN(t->bytes[i] / HY_PAGE, UINT32_MAX), pages[i]))
             return false;
     return true;
 }

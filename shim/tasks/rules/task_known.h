@@ -6,8 +6,10 @@
 
 #include "settings/rules/profile.h"
 
-/* The one of this function with as many data, NULL: none. A block begins elsewhere in a page from
- * run to run, so a whole page more or less of each dependence makes no difference. */
+/* A block begins elsewhere in a page from run to run, and parts of it within a run, so a whole page
+ * more or less of each dependence makes no difference. */
+bool task_as_large(uint32_t pages, uint32_t others);
+/* The one of this function with as many data, NULL: none. */
 const struct profile_task *task_known(const struct profile *p, const struct hy_frame *code,
                                       const uint32_t *pages, unsigned needs);
 

@@ -4,12 +4,12 @@
 double verdict_staged(struct task_verdict *v, double cost_ns)
 {
     double lost = 0;
-    if (v->stages >= VERDICT_STAGES) { /* the last one has had its time */
+    if (v->stages >= VERDICT_MOST || (v->stages >= VERDICT_STAGES && v->ran >= VERDICT_RAN)) {
         lost = HY_MAX(v->cost_ns - v->saved_ns, 0.0);
         v->bad = v->saved_ns > v->cost_ns ? 0 : v->bad + 1;
         v->off = v->bad >= VERDICT_BAD;
         v->cost_ns = v->saved_ns = 0;
-        v->stages = 0;
+        v->stages = v->ran = 0;
     }
     v->cost_ns += cost_ns;
     v->stages++;
@@ -19,10 +19,11 @@ double verdict_staged(struct task_verdict *v, double cost_ns)
 void verdict_ran(struct task_verdict *v, double saved_ns)
 {
     v->saved_ns += saved_ns;
+    v->ran++;
 }
 
 bool verdict_hopeless(const struct task_verdict *v, const struct task_fit *f, uint32_t pages,
-                      unsigned uses, double slowdown, double move_ns)
+                      double uses, double slowdown, double move_ns)
 {
     if (v->off)
         return true;
@@ -36,5 +37,5 @@ bool verdict_hopeless(const struct task_verdict *v, const struct task_fit *f, ui
         most = HY_MIN(l.pm_ns, l.saving + 2 * l.doubt);
     else if (slowdown >= 1)
         most = 2 * fit_saving(f, slowdown);
-    return most * HY_MAX(uses, 1u) < 2 * pages * move_ns;
+    return most * HY_MAX(uses, 1.0) < 2 * pages * move_ns;
 }

@@ -70,9 +70,10 @@ static void readers_do_not_wait_for_each_other(void **state)
     make(3, 3, false);
     make(4, 3, true);
     assert_int_equal(shadow_next(&s, ids, 8), 4);
-    assert_int_equal(s.level[2], s.level[3]);
-    assert_true(s.level[4] > s.level[3]);
-    assert_true(s.level[2] > s.level[1]);
+    assert_int_equal(s.look[1], 2);
+    assert_int_equal(s.level[1], s.level[2]);
+    assert_true(s.level[3] > s.level[2]);
+    assert_true(s.level[1] > s.level[0]);
 }
 
 static void a_task_that_ended_is_known_by_what_it_was(void **state)
@@ -125,20 +126,42 @@ static void what_was_lost_is_forgotten(void **state)
     assert_int_equal(ids[0], 2);
 }
 
-/* Of tasks 2 to 1500 nothing was told; the place of 1 is also that of 1025. */
+/* Of the tasks between nothing was told; the place of 1 is also that of a later one. */
 static void gaps_hold_no_tasks(void **state)
 {
     uint64_t ids[8];
     (void)state;
     make(1, 1, true);
-    make(1500, 2, true);
-    shadow_began(&s, 1499, 1);
+    const uint64_t far = SHADOW_TASKS + 500;
+    make(far, 2, true);
+    shadow_began(&s, far - 1, 1);
     assert_int_equal(shadow_next(&s, ids, 8), 1);
-    assert_int_equal(ids[0], 1500);
+    assert_int_equal(ids[0], far);
     assert_int_equal(s.running, 1);
     shadow_lost(&s);
     assert_int_equal(s.running, 0);
-    assert_non_null(shadow_find(&s, 1500));
+    assert_non_null(shadow_find(&s, far));
+}
+
+/* A program makes all of its tasks before the first one runs: the oldest come next, again and
+ * again, and one whose end was lost does not hold up the rest. */
+static void many_are_made_at_once(void **state)
+{
+    struct shadow_task t;
+    uint64_t ids[4];
+    (void)state;
+    for (uint64_t id = 1; id <= SHADOW_TASKS; id++)
+        make(id, (uint16_t)(id % 100), true);
+    for (uint64_t id = 1; id + 4 <= SHADOW_TASKS; id++) {
+        assert_int_equal(shadow_next(&s, ids, 4), 4);
+        for (uint64_t i = 0; i < 4; i++)
+            assert_int_equal(ids[i], id + i);
+        shadow_began(&s, id, id);
+        if (id != 7)
+            assert_true(shadow_ended(&s, id, &t));
+        else /* it will never end, but no later one may wait for it */
+            shadow_lost(&s);
+    }
 }
 
 /* --- what a type gains ------------------------------------------------------------------- */
@@ -224,6 +247,9 @@ static void a_type_is_known_by_code_and_sizes(void **state)
     p.tasks[0] = (struct profile_task){.code = code, .needs = 1, .bytes = {64 * HY_PAGE}};
     p.tasks[1] =
         (struct profile_task){.code = code, .needs = 2, .bytes = {64 * HY_PAGE, 3 * HY_PAGE}};
+    assert_true(task_as_large(4, 5) && task_as_large(5, 4) && task_as_large(0, 0));
+    assert_true(!task_as_large(4, 6) && !task_as_large(6, 4));
+    assert_true(!task_as_large(0, UINT32_MAX) && !task_as_large(UINT32_MAX, 0));
     assert_ptr_equal(task_known(&p, &code, pages, 2), &p.tasks[1]);
     assert_ptr_equal(task_known(&p, &code, pages, 1), &p.tasks[0]);
     pages[1] = 5;
@@ -329,6 +355,24 @@ static void three_bad_verdicts_end_it(void **state)
     assert_false(v.off);
 }
 
+/* Many are staged while the first ones run. */
+static void a_verdict_waits_for_the_tasks(void **state)
+{
+    struct task_verdict v = {0};
+    unsigned stages;
+    (void)state;
+    for (stages = 1; stages <= 1000; stages++) { /* in groups of 32, told of when all are staged */
+        assert_true(verdict_staged(&v, 100) == 0);
+        for (int i = 0; stages % 32 == 0 && i < 32; i++)
+            verdict_ran(&v, 200);
+    }
+    assert_true(!v.off && v.bad == 0);
+    v = (struct task_verdict){0};
+    for (stages = 0; !v.off && stages < 1000; stages++) /* nobody uses it in time */
+        verdict_staged(&v, 100);
+    assert_int_equal(stages, VERDICT_BAD * VERDICT_MOST + 1);
+}
+
 static struct task_fit instances(unsigned n, double ns)
 {
     struct task_fit f = {0};
@@ -363,6 +407,7 @@ int main(void)
         cmocka_unit_test_setup(a_task_that_ended_is_known_by_what_it_was, fresh),
         cmocka_unit_test_setup(news_may_come_in_any_order, fresh),
         cmocka_unit_test_setup(what_was_lost_is_forgotten, fresh),
+        cmocka_unit_test_setup(many_are_made_at_once, fresh),
         cmocka_unit_test_setup(gaps_hold_no_tasks, fresh),
         cmocka_unit_test(the_line_is_found),
         cmocka_unit_test(noise_is_no_gain),
@@ -373,6 +418,7 @@ int main(void)
         cmocka_unit_test(other_types_share_by_the_longest_time),
         cmocka_unit_test(a_stage_must_pay_for_copy_and_eviction),
         cmocka_unit_test(three_bad_verdicts_end_it),
+        cmocka_unit_test(a_verdict_waits_for_the_tasks),
         cmocka_unit_test(hopeless_is_said_when_it_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

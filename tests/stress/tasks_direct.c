@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * OpenMP tasks of every shape (tests/preload/pl_tasks.c) with the hook, the rings and the engine
+ * linked to the program, for the sanitizers: a thread reads and stages, as the pages' thread does,
+ * on tiers that are books only. The program's own part and the runtime are not instrumented, so
+ * what the thread sanitizer sees is libhybrid's.
+ *   tasks_direct [shape ...] */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "heap/heap.h"
+#include "settings/settings.h"
+#include "sys/os.h"
+#include "tasks/staging.h"
+
+#define RANGE ((size_t)1 << 30) /* of each tier */
+#define ROOM  256u              /* pages of DRAM */
+#define PAGES (2 * RANGE / HY_PAGE)
+
+int shapes_main(int argc, char **argv);
+int direct_memalign(void **ret, size_t align, size_t bytes);
+const char *__tsan_default_suppressions(void);
+const char *__tsan_default_options(void);
+
+/* A task's block is handed over by the runtime, and used again, and its locks are not seen. */
+const char *__tsan_default_suppressions(void)
+{
+    return "race_top:copy_watched\nrace_top:run_watched\nrace_top:watch_kmp\n";
+}
+
+const char *__tsan_default_options(void)
+{
+    return "ignore_noninstrumented_modules=1";
+}
+
+/* --- memory: pages that are on a tier by the books ---------------------------------------------
+ */
+
+struct runtime_config hy_config; /* no profile */
+
+static char *base;
+static size_t taken[HY_TIERS];
+static int8_t tier_of[PAGES];
+static uint32_t on_dram;
+
+static void *take(enum hy_tier t, size_t bytes)
+{
+    if (taken[t] + bytes > RANGE)
+        return NULL;
+    char *p = base + (t == HY_PM ? RANGE : 0) + taken[t];
+    taken[t] += bytes;
+    return os_commit(p, bytes) ? NULL : p;
+}
+
+static int purge(enum hy_tier t, void *p, size_t bytes)
+{
+    (void)t;
+    return os_purge(p, bytes);
+}
+
+static bool charge(enum hy_tier t, size_t bytes, bool force)
+{
+    (void)t, (void)bytes, (void)force;
+    return true;
+}
+
+static void discharge(enum hy_tier t, size_t bytes)
+{
+    (void)t, (void)bytes;
+}
+
+int direct_memalign(void **ret, size_t align, size_t bytes)
+{
+    struct heap_want w = {.tier = HY_PM, .weight = 1};
+    return (*ret = heap_alloc_aligned(align, bytes, &w)) ? 0 : 1;
+}
+
+static uint64_t free_pages(void)
+{
+    return ROOM - on_dram;
+}
+
+static int where(void *at, unsigned pages, int8_t *ret_tier)
+{
+    memcpy(ret_tier, tier_of + (size_t)((char *)at - base) / HY_PAGE, pages);
+    return 0;
+}
+
+static bool move(void *at, unsigned pages, enum hy_tier to)
+{
+    int8_t *t = tier_of + (size_t)((char *)at - base) / HY_PAGE;
+    uint32_t come = 0;
+    for (unsigned i = 0; i < pages; i++)
+        come += t[i] != (int8_t)to;
+    if (to == HY_DRAM && come > free_pages())
+        return false;
+    on_dram = to == HY_DRAM ? on_dram + come : on_dram - come;
+    memset(t, to, pages);
+    return true;
+}
+
+/* --- the thread that reads -------------------------------------------------------------------- */
+
+static uint64_t plenty(void)
+{
+    return 1u << 20;
+}
+
+static double move_ns(void)
+{
+    return 1;
+}
+
+static double may_lose(void)
+{
+    return 1e12;
+}
+
+static void lose(double ns)
+{
+    (void)ns;
+}
+
+static double slowdown(void)
+{
+    return 3;
+}
+
+static bool done;
+
+static void pinned(void *at, size_t bytes)
+{
+    (void)at, (void)bytes;
+}
+
+static void *reader(void *unused)
+{
+    static const struct staging_host host = {
+        .now_ns = os_now_ns,
+        .spent_ns = os_now_ns,
+        .may_move = plenty,
+        .free_pages = free_pages,
+        .where = where,
+        .move = move,
+        .move_ns = move_ns,
+        .may_lose = may_lose,
+        .lose = lose,
+        .slowdown = slowdown,
+    };
+    for (int i = 0; !__atomic_load_n(&done, __ATOMIC_ACQUIRE); i++) {
+        if (i % 512 == 0) { /* tasks under way are lost, and new ones come */
+            staging_close();
+            if (staging_open(&host) != 0)
+                abort();
+            staging_record();
+        }
+        (void)staging_serve();
+        staging_each(pinned);
+        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+    }
+    staging_close();
+    return unused;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct heap_host host = {take, purge, charge, discharge};
+    static struct profile_task known[PROFILE_MAX_TASKS];
+    const size_t bytes[HY_TIERS] = {RANGE, RANGE};
+    struct staging_view v = {0};
+    pthread_t thread;
+    void *p;
+    int status = 0;
+
+    memset(tier_of, HY_PM, sizeof(tier_of));
+    if (os_reserve(2 * RANGE, HEAP_GRANULE, &p) || (base = p, heap_init(p, bytes, &host)) ||
+        pthread_create(&thread, NULL, reader, NULL) != 0)
+        return 2;
+    for (int i = 1; i < argc && status == 0; i++) {
+        char *args[] = {argv[0], argv[i], NULL};
+        status = shapes_main(2, args);
+        staging_get(&v);
+    }
+    __atomic_store_n(&done, true, __ATOMIC_RELEASE);
+    pthread_join(thread, NULL);
+    staging_get(&v);
+    printf("tasks %lu dropped %lu loops %lu stages %lu hits %lu known %u\n", (unsigned long)v.tasks,
+           (unsigned long)v.dropped, (unsigned long)v.loops, (unsigned long)v.stages,
+           (unsigned long)v.hits, staging_known(known));
+    return status || v.tasks + v.dropped == 0;
+}
