@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Participants of one registry: what they see of each other and the shared budget.
  * test_registry_lives.c has how they come and go, test_registry_hostile.c the bad files. */
+#include "place/registry_internal.h"
 #include "registry_other.h"
 #include "rounds.h"
 
@@ -285,6 +286,25 @@ static void test_threads_claim_at_the_same_time(void **state)
     registry_close(of_threads);
 }
 
+/* Another thread of ours that gets no CPU is not waited for for ever. */
+static void test_what_is_returned_while_nobody_can_enter_is_not_lost(void **state)
+{
+    struct registry *r = open_and_join(BUDGET, HY_CLASS_CPU);
+
+    (void)state;
+    assert_int_equal(registry_claim_dram(r, 30 * MB), 0);
+    assert_true(registry_enter(r));
+    registry_return_dram(r, 10 * MB); /* gives up after a second */
+    registry_exit(r);
+    registry_read(r, &view);
+    assert_int_equal(view.entry[0].dram_bytes, 20 * MB);
+    /* Not twice. */
+    registry_return_dram(r, 5 * MB);
+    registry_read(r, &view);
+    assert_int_equal(view.entry[0].dram_bytes, 15 * MB);
+    registry_close(r);
+}
+
 /* A thread that outlives the leave must not change the slot's next owner. */
 static void *churn(void *stop)
 {
@@ -394,6 +414,7 @@ int main(void)
         REG_TEST(test_the_first_participant_sets_the_budget),
         REG_TEST(test_full_of_living_ones),
         REG_TEST(test_threads_claim_at_the_same_time),
+        REG_TEST(test_what_is_returned_while_nobody_can_enter_is_not_lost),
         REG_TEST(test_leaving_while_threads_claim),
         REG_TEST(test_readonly_looks_and_does_not_touch),
         REG_TEST(test_read_only_file_system_is_told),
