@@ -62,18 +62,32 @@ static uint32_t forks;   /* under way in this process */
 static uint8_t loading;  /* memkind is being loaded: forks wait */
 static uint32_t wakes;   /* by control_wake; what the thread sleeps on */
 
-/* Not faster than this for a short HYBRID_INTERVAL: memory given back too early is paid for. */
+static uint64_t clock_ns(void)
+{
+    return emulator_open() ? emulator_now_ns() : os_now_ns();
+}
+
+static bool is_due(uint64_t *last_ns, uint64_t now)
+{
+    if (now - *last_ns < HOUSE_NS)
+        return false;
+    *last_ns = now;
+    return true;
+}
+
+/* Not faster than this for a short HYBRID_INTERVAL: memory given back too early is paid for. How
+ * long memory lies unused is a matter of the program's own time. */
 static void keep_house(void)
 {
-    static uint64_t last_ns;
-    uint64_t now = os_now_ns();
-    if (now - last_ns < HOUSE_NS)
-        return;
-    last_ns = now;
-    heap_all_resident(os_locks_future());
-    heap_decay(HY_DRAM, DECAY_BYTES);
-    heap_decay(HY_PM, DECAY_BYTES);
-    maps_measure(MEASURE_PAGES);
+    static uint64_t kept_ns, decayed_ns;
+    if (is_due(&kept_ns, os_now_ns())) {
+        heap_all_resident(os_locks_future());
+        maps_measure(MEASURE_PAGES);
+    }
+    if (is_due(&decayed_ns, clock_ns())) {
+        heap_decay(HY_DRAM, DECAY_BYTES);
+        heap_decay(HY_PM, DECAY_BYTES);
+    }
 }
 
 static void *control_main(void *unused);
@@ -188,11 +202,6 @@ static void tick(void)
 #define SHORTEST_NS 10000000ull /* on an emulated machine, where all is smaller, a tenth */
 
 static uint64_t thread_since_ns;
-
-static uint64_t clock_ns(void)
-{
-    return emulator_open() ? emulator_now_ns() : os_now_ns();
-}
 
 uint64_t control_interval_ns(void)
 {
