@@ -3,6 +3,7 @@
 #include "core/inside.h"
 
 #include <string.h>
+#include <sys/resource.h>
 
 #include "pages/pages.h"
 #include "pages/watch.h"
@@ -25,12 +26,40 @@ void emu_new_batch(struct emu_thread *t)
     t->left = t->granted = EMU_FIX(emu_core.params.batch_ps);
 }
 
+/* The kernel's count knows what the page table of media does not: memory that libc has given back
+ * and takes anew inside itself. */
+static int64_t faults_so_far(void)
+{
+    struct rusage u;
+    return getrusage(RUSAGE_THREAD, &u) == 0 ? u.ru_minflt : 0;
+}
+
+void emu_faults_begin(struct emu_thread *t)
+{
+    if (emu_core.params.fault_ps)
+        t->faults = faults_so_far();
+}
+
+/* The kernel's time for the batch's page faults. */
+static int64_t charge_faults(struct emu_thread *t)
+{
+    int64_t before = t->faults, ps;
+
+    if (!emu_core.params.fault_ps)
+        return 0;
+    t->faults = faults_so_far();
+    ps = (t->faults - before) * emu_core.params.fault_ps;
+    t->batch.hit_ps += ps;
+    t->left -= EMU_FIX(ps);
+    emu_add(EMU_C_page_faults, (uint64_t)(t->faults - before));
+    return ps;
+}
+
 void emu_settle_inside(struct emu_thread *t, enum emu_settle_how how)
 {
     struct emu_cpu_user *user = &emu_core.machine->cpu_user[t->slot];
     struct emu_batch *b = &t->batch;
-    int64_t spent = emu_spent_ps(t), begin, wait, end, old;
-    int64_t accesses = EMU_FIX(spent) - (t->granted - t->left);
+    int64_t spent, accesses, in_kernel, begin, wait, end, old;
 
     /* The process has left the machine: its slots may be somebody else's by now. It can
      * come back (an exec that fails). */
@@ -39,8 +68,11 @@ void emu_settle_inside(struct emu_thread *t, enum emu_settle_how how)
         t->left = t->granted = EMU_LOOK_AGAIN;
         return;
     }
+    in_kernel = charge_faults(t);
+    spent = emu_spent_ps(t);
+    accesses = EMU_FIX(spent) - (t->granted - t->left);
     emu_drop_moved(t);
-    b->cpu_ps = spent - t->stall_ps - t->move_ps;
+    b->cpu_ps = spent - t->stall_ps - t->move_ps - in_kernel;
     if (how == SETTLE_ORDERED || how == SETTLE_LEAVING)
         t->now = emu_clock_turn(&emu_core.machine->clock, t->slot, t->now);
     begin = end = t->now;

@@ -23,6 +23,7 @@ struct emu_thread {
     int64_t stall_ps;    /* part of the batch's budget that went to stalls */
     int64_t cache_ps;    /* of these, for hits in the LLC */
     int64_t move_ps;     /* ... and to moving pages */
+    int64_t faults;      /* page faults of the kernel's thread until the last settling */
     uint32_t moves_seen; /* pages whose lines were dropped here after a move */
     int64_t now;         /* virtual ps at the batch's start */
     uintptr_t inside;    /* stack address of the call that is in the core; 0: none */

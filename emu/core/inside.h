@@ -73,6 +73,8 @@ static inline int64_t emu_spent_ps(const struct emu_thread *t)
 void emu_settle_inside(struct emu_thread *t, enum emu_settle_how how);
 void emu_settle_as(enum emu_settle_how how);
 void emu_new_batch(struct emu_thread *t);
+/* Page faults are charged from here on. */
+void emu_faults_begin(struct emu_thread *t);
 /* threads.c */
 void emu_go_live(struct emu_thread *t, int slot, int64_t now);
 void emu_adopt(struct emu_thread *t);

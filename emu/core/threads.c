@@ -19,6 +19,7 @@ void emu_go_live(struct emu_thread *t, int slot, int64_t now)
     t->slot = slot;
     t->now = now;
     emu_new_batch(t);
+    emu_faults_begin(t);
     t->mode = EMU_T_LIVE;
     emu_clock_begin(&emu_core.machine->clock, slot);
     emu_add(EMU_C_threads, 1);

@@ -37,6 +37,7 @@
     X(pages_moved_up, "to DRAM, at their cost")                                                    \
     X(pages_moved_down, "to PM")                                                                   \
     X(move_ns, "spent on it, not part of stall_ns")                                                \
+    X(page_faults, "counted where fault_ns is set")                                                \
     X(cpu_wait_ns, "waiting for a turn on a CPU")                                                  \
     X(core_nj, "energy of the cores while threads ran or stalled there")                           \
     X(overflows, "batches longer than the calendar of bandwidth: times are wrong")                 \

@@ -40,6 +40,7 @@ static const struct setting {
     {"pm_bytes", FIELD(pm_bytes), 1, 1, INT64_MAX},
     {"move_page_ns", FIELD(move_page_ps), 1000, 0, 1000000},
     {"move_batch_ns", FIELD(move_batch_ps), 1000, 0, 1000000},
+    {"fault_ns", FIELD(fault_ps), 1000, 0, 1000000},
     {"ctl_read_pct", FIELD(ctl_read_pct), 1, 0, 1000},
     {"ctl_write_pct", FIELD(ctl_write_pct), 1, 0, 1000},
     {"ctl_cross_pct", FIELD(ctl_cross_pct), 1, 0, 1000},

@@ -40,6 +40,7 @@ struct emu_params {
     int64_t cpus;                        /* HYBRID_EMU_CPUS, in no preset */
     int64_t dram_bytes;                  /* capacity; 0: as much as is asked for */
     int64_t move_page_ps, move_batch_ps; /* a page's move beside its transfers; a call */
+    int64_t fault_ps;                    /* a page fault; 0, in all presets: free */
     int64_t core_mw, core_low_mw;        /* of a core that runs, at EMU_MHZ and EMU_LOW_MHZ */
 };
 

@@ -90,6 +90,19 @@ def case_frequency():
         near('instructions', slow['instructions'], fast['instructions'], 0.01)
 
 
+def case_page_faults():
+    """Where it is asked for, each of the kernel's page faults takes its time, and is no computing."""
+    seen = []
+    for kib in (4096, 32768):
+        free, paid = (counts(['copy', 1, 2, kib], SET=f'fault_ns={n}') for n in (0, 2000))
+        assert free['page_faults'] == 0
+        near('their time', paid['virtual_ms'] - free['virtual_ms'], paid['page_faults'] * 0.002, 0.03)
+        near('computing', paid['compute_ns'], free['compute_ns'], 0.001)
+        seen.append(paid['page_faults'])
+    # Of 4 KiB, or as large as the kernel makes them.
+    assert (32768 - 4096) / 2048 <= seen[1] - seen[0] <= 1.01 * (32768 - 4096) / 4 * 2, seen
+
+
 def case_output():
     """The instrumented program computes what the plain one does."""
     for args in (['stream', 3, 2, 6000], ['chase', 2, 20000, 2048], ['copy', 3, 2, 3000],
