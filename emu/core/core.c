@@ -55,6 +55,30 @@ static int64_t charge_faults(struct emu_thread *t)
     return ps;
 }
 
+static void count_batch(struct emu_thread *t, int64_t accesses, int64_t wait)
+{
+    const struct emu_batch *b = &t->batch;
+
+    emu_add(EMU_C_instructions, t->instructions
+                                    ? t->instructions
+                                    : (uint64_t)(b->cpu_ps / emu_core.params.instruction_ps));
+    emu_add(EMU_C_accesses, (uint64_t)accesses);
+    emu_add(EMU_C_l1_misses, t->l1_misses);
+    emu_add(EMU_C_llc_reads_dram, t->reads[EMU_DRAM]);
+    emu_add(EMU_C_llc_reads_pm, t->reads[EMU_PM]);
+    emu_add(EMU_C_writebacks_dram, t->writebacks[EMU_DRAM]);
+    emu_add(EMU_C_writebacks_pm, t->writebacks[EMU_PM]);
+    emu_add(EMU_C_units_read_pm, b->read_units[EMU_PM]);
+    emu_add(EMU_C_units_written_pm, b->write_units[EMU_PM]);
+    emu_add(EMU_C_dependent_misses, t->dependent);
+    emu_add(EMU_C_stream_misses, t->streamed);
+    emu_add(EMU_C_compute_ns, (uint64_t)(b->cpu_ps / 1000));
+    emu_add(EMU_C_stall_ns, (uint64_t)(t->stall_ps / 1000));
+    emu_add(EMU_C_cache_ns, (uint64_t)(t->cache_ps / 1000));
+    emu_add(EMU_C_wait_ns, (uint64_t)(wait / 1000));
+    emu_add(EMU_C_move_ns, (uint64_t)(t->move_ps / 1000));
+}
+
 void emu_settle_inside(struct emu_thread *t, enum emu_settle_how how)
 {
     struct emu_cpu_user *user = &emu_core.machine->cpu_user[t->slot];
@@ -91,24 +115,7 @@ void emu_settle_inside(struct emu_thread *t, enum emu_settle_how how)
         atomic_store(&emu_core.machine->clock.thread[t->slot].waited, begin);
         emu_add(EMU_C_cpu_wait_ns, (uint64_t)((begin - t->now) / 1000));
     }
-    emu_add(EMU_C_instructions, t->instructions
-                                    ? t->instructions
-                                    : (uint64_t)(b->cpu_ps / emu_core.params.instruction_ps));
-    emu_add(EMU_C_accesses, (uint64_t)accesses);
-    emu_add(EMU_C_l1_misses, t->l1_misses);
-    emu_add(EMU_C_llc_reads_dram, t->reads[EMU_DRAM]);
-    emu_add(EMU_C_llc_reads_pm, t->reads[EMU_PM]);
-    emu_add(EMU_C_writebacks_dram, t->writebacks[EMU_DRAM]);
-    emu_add(EMU_C_writebacks_pm, t->writebacks[EMU_PM]);
-    emu_add(EMU_C_units_read_pm, b->read_units[EMU_PM]);
-    emu_add(EMU_C_units_written_pm, b->write_units[EMU_PM]);
-    emu_add(EMU_C_dependent_misses, t->dependent);
-    emu_add(EMU_C_stream_misses, t->streamed);
-    emu_add(EMU_C_compute_ns, (uint64_t)(b->cpu_ps / 1000));
-    emu_add(EMU_C_stall_ns, (uint64_t)(t->stall_ps / 1000));
-    emu_add(EMU_C_cache_ns, (uint64_t)(t->cache_ps / 1000));
-    emu_add(EMU_C_wait_ns, (uint64_t)(wait / 1000));
-    emu_add(EMU_C_move_ns, (uint64_t)(t->move_ps / 1000));
+    count_batch(t, accesses, wait);
     emu_add(EMU_C_core_nj, (uint64_t)((end - begin) / 1000 * emu_core.core_mw / 1000));
     emu_new_batch(t);
     t->now = emu_clock_advance(&emu_core.machine->clock, t->slot, end,
