@@ -146,7 +146,7 @@ static bool sweep_if_due(struct registry *r)
 
     if (begin < r->next_sweep)
         return false;
-    for (int i = 0; i < REGISTRY_SLOTS; i++)
+    for (int i = 0; i < r->io.slots; i++)
         if (i != r->slot)
             (void)registry_held_by_living(r, i, &freed);
     uint64_t end = os_now_ns();
@@ -158,7 +158,7 @@ static bool alone_but_for(struct registry *r, int own)
 {
     bool freed;
 
-    for (int i = 0; i < REGISTRY_SLOTS; i++)
+    for (int i = 0; i < r->io.slots; i++)
         if (i != own && reg_state(r->io.seen->slot[i].word) != REG_FREE &&
             registry_held_by_living(r, i, &freed))
             return false;
@@ -418,13 +418,13 @@ bool registry_joined(struct registry *r)
 
 /* --- DRAM --------------------------------------------------------------- */
 
-static uint64_t claimed_by_all(const struct reg_file *f, uint64_t budget)
+static uint64_t claimed_by_all(const struct reg_access *a, uint64_t budget)
 {
     uint64_t sum = 0; /* 256 times 2^48 fits */
 
-    for (int i = 0; i < REGISTRY_SLOTS; i++)
-        if (reg_state(f->slot[i].word) == REG_LIVE)
-            sum += registry_believed_dram(&f->slot[i], budget);
+    for (int i = 0; i < a->slots; i++)
+        if (reg_state(a->seen->slot[i].word) == REG_LIVE)
+            sum += registry_believed_dram(&a->seen->slot[i], budget);
     return sum;
 }
 
@@ -443,7 +443,7 @@ static int try_claim(struct registry *r, uint64_t bytes)
         return err;
     }
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* not before others can see it */
-    if (reg_refresh(&r->io) == 0 && claimed_by_all(r->io.seen, budget) <= budget)
+    if (reg_refresh(&r->io) == 0 && claimed_by_all(&r->io, budget) <= budget)
         return 0;
     give_back(r, bytes);
     return -ENOSPC;

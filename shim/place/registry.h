@@ -15,7 +15,7 @@
 #include "base/types.h"
 
 #define REGISTRY_SLOTS   256
-#define REGISTRY_VERSION 5u
+#define REGISTRY_VERSION 6u
 #define REGISTRY_BYTES   ((size_t)4096 + (size_t)512 * REGISTRY_SLOTS) /* of the file */
 /* CPUs beyond are not told of. */
 #define REGISTRY_CPU_WORDS 6

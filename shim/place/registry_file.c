@@ -12,7 +12,7 @@ _Static_assert(offsetof(struct reg_header, budget) == 64, "layout is part of REG
 _Static_assert(sizeof(struct reg_slot) == 512, "layout is part of REGISTRY_VERSION");
 _Static_assert(offsetof(struct reg_slot, name) == 104, "layout is part of REGISTRY_VERSION");
 _Static_assert(sizeof(struct reg_file) == REGISTRY_BYTES, "the contract tells the size");
-_Static_assert(HY_PAGE % sizeof(struct reg_slot) == 0, "no slot crosses a page: one write");
+_Static_assert(HY_PAGE == REG_PAGE_SLOTS * sizeof(struct reg_slot), "no slot crosses a page: one write");
 
 /* --- owners ------------------------------------------------------------- */
 
@@ -119,6 +119,7 @@ int reg_open(struct reg_access *a, const char *path, bool readonly)
     int err = os_absolute_path(path, a->path, sizeof(a->path));
 
     a->readonly = readonly;
+    a->slots = 0;
     a->fd = -1;
     a->pidns = os_pid_namespace();
     if (a->pidns == 0)
@@ -169,9 +170,42 @@ static int read_part(struct reg_access *a, uint64_t offset, size_t bytes)
     return err == -ENODATA ? -EPROTO : err;
 }
 
+/* All of one that is no registry yet: is it nobody else's? */
+static int slots_used(const struct reg_header *h)
+{
+    if (h->magic == 0)
+        return REGISTRY_SLOTS;
+    for (int page = REG_SLOT_PAGES; page > 0; page--)
+        if (h->used[page - 1])
+            return page * REG_PAGE_SLOTS;
+    return 0;
+}
+
+/* Slots are taken from the first one on, so most pages of the file are never used: they are neither
+ * read nor, here, touched. */
 int reg_refresh(struct reg_access *a)
 {
-    return read_part(a, 0, sizeof(struct reg_file));
+    int had = a->slots, err = read_part(a, 0, slot_offset(had));
+    int n = err == 0 ? slots_used(&a->seen->head) : 0;
+
+    if (err == 0 && n > had)
+        err = read_part(a, slot_offset(had), (size_t)(n - had) * sizeof(struct reg_slot));
+    if (err != 0)
+        return err;
+    if (n < had) /* it was cut, and is long again */
+        memset(&a->seen->slot[n], 0, (size_t)(had - n) * sizeof(struct reg_slot));
+    a->slots = n;
+    return 0;
+}
+
+static int mark_used(struct reg_access *a, int i)
+{
+    uint8_t *used = &a->seen->head.used[i / REG_PAGE_SLOTS];
+
+    if (*used)
+        return 0;
+    *used = 1;
+    return os_write_at(a->fd, (uint64_t)((char *)used - (char *)a->seen), used, 1);
 }
 
 int reg_refresh_slot(struct reg_access *a, int i)
@@ -181,8 +215,10 @@ int reg_refresh_slot(struct reg_access *a, int i)
 
 int reg_put_slot(struct reg_access *a, int i, const struct reg_slot *s)
 {
-    int err = os_write_at(a->fd, slot_offset(i), s, sizeof(*s));
+    int err = mark_used(a, i);
 
+    if (err == 0)
+        err = os_write_at(a->fd, slot_offset(i), s, sizeof(*s));
     if (err == 0)
         a->seen->slot[i] = *s;
     return err;

@@ -32,11 +32,17 @@
 #include "place/registry.h"
 #include "sys/os.h"
 
+#define REG_PAGE_SLOTS 8 /* a page */
+#define REG_SLOT_PAGES (REGISTRY_SLOTS / REG_PAGE_SLOTS)
+
 struct reg_header {
     uint64_t magic; /* written last */
     uint32_t version, header_bytes, slot_bytes, n_slots, total_bytes, reserved[9];
     uint64_t budget; /* written only by who holds the locks of all slots */
-    uint8_t unused[HY_PAGE - 72];
+    /* A byte for each page of slots: 1 since before the first of them was written, for ever. What
+     * is 0 there need not be read. */
+    uint8_t used[REG_SLOT_PAGES];
+    uint8_t unused[HY_PAGE - 72 - REG_SLOT_PAGES];
 };
 
 struct reg_slot {
@@ -106,6 +112,7 @@ struct reg_access {
     bool readonly;
     struct os_file_id id;  /* the program may close our descriptor and use its number */
     struct reg_file *seen; /* private memory: what reg_refresh() last read */
+    int slots;             /* so many of its slots: the others were never used */
     uint64_t pidns;        /* of this process */
     char path[4096];
 };

@@ -89,7 +89,7 @@ void registry_read(struct registry *r, struct registry_view *ret)
     bool whole = reg_refresh(&r->io) == 0 && reg_inspect(r->io.seen) != REG_FOREIGN;
     uint64_t now = os_now_ns();
     ret->dram_budget = reg_low48(r->io.seen->head.budget);
-    for (int i = 0; whole && i < REGISTRY_SLOTS; i++)
+    for (int i = 0; whole && i < r->io.slots; i++)
         if (read_slot(r, i, ret->dram_budget, now, &ret->entry[ret->n]))
             ret->n++;
     registry_exit(r);

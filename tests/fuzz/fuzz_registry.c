@@ -61,6 +61,7 @@ static void fill(const uint8_t *data, size_t size, uint8_t how)
         memset(file, 0, sizeof(*file));
     if (size > 0 && (how & OVER_SLOTS)) {
         char *slots = (char *)file->slot;
+        memset(file->head.used, 1, sizeof(file->head.used));
         for (size_t at = 0; at < sizeof(file->slot); at += size)
             memcpy(slots + at, data, HY_MIN(size, sizeof(file->slot) - at));
     } else {

@@ -95,6 +95,14 @@ static inline struct reg_file *map_raw(void)
     return f;
 }
 
+/* Its slots are going to be written here. */
+static inline struct reg_file *map_to_write(void)
+{
+    struct reg_file *f = map_raw();
+    memset(f->head.used, 1, sizeof(f->head.used));
+    return f;
+}
+
 static inline void unmap_raw(struct reg_file *f)
 {
     munmap(f, REGISTRY_BYTES);

@@ -210,7 +210,7 @@ static void test_the_first_participant_sets_the_budget(void **state)
 static void test_full_of_living_ones(void **state)
 {
     struct registry *r = open_or_fail(BUDGET);
-    struct reg_file *f = map_raw();
+    struct reg_file *f = map_to_write();
     pid_t pid = sleeper(), dying = sleeper();
 
     (void)state;

@@ -151,7 +151,7 @@ static void test_half_made_files_are_completed(void **state)
 static void test_absurd_values_of_a_living_one(void **state)
 {
     struct registry *r = open_and_join(BUDGET, HY_CLASS_CPU);
-    struct reg_file *f = map_raw();
+    struct reg_file *f = map_to_write();
     pid_t pid = sleeper();
     struct reg_slot *s = &f->slot[REGISTRY_SLOTS - 1];
 
@@ -179,7 +179,7 @@ static void test_absurd_values_of_a_living_one(void **state)
 static void test_words_that_nobody_writes_are_freed(void **state)
 {
     struct registry *r = open_or_fail(BUDGET);
-    struct reg_file *f = map_raw();
+    struct reg_file *f = map_to_write();
     pid_t gone = sleeper();
     struct os_proc_id reused, execed;
     assert_int_equal(os_proc_self(&reused), 0);
@@ -223,7 +223,7 @@ static void test_words_that_nobody_writes_are_freed(void **state)
 static void test_somebody_joining_is_left_alone(void **state)
 {
     struct registry *r = open_or_fail(BUDGET);
-    struct reg_file *f = map_raw();
+    struct reg_file *f = map_to_write();
     pid_t pid = sleeper();
 
     (void)state;
