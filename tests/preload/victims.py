@@ -345,7 +345,7 @@ CASES.update({
 # Cases that bring settings of their own, or are too long for all.
 ONE = [Setting('library')]
 # Those that mostly wait: these settings at the same time, unless all are wanted (scripts/test --long).
-WAITING = ('hz_rights', 'hz_sandbox', 'hz_descriptors', 'hz_born_confined')
+WAITING = ('hz_rights', 'hz_sandbox', 'hz_descriptors', 'hz_born_confined', 'hz_places')
 CHOSEN = ('default', 'late-emulated', 'tiny-emulated', 'pm-shm', 'pm-capped')
 OWN_SETTINGS = {'hz_filter_moment': [s for s in harness.all_settings() if s.name in ('default', 'late-emulated', 'dram-emulated', 'pm-shm')],
                 'hz_remap': ONE, 'hz_setlocale': [s for s in harness.all_settings() if s.name == 'tiny-emulated'], 'hz_full_pm': ONE, 'hz_full_file_system': ONE, 'hz_pm_gone_before': ONE, 'hz_pm_gone_while_running': ONE, 'hz_secure': ONE,

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "heap_util.h"
+#include "rounds.h"
 
 /* Large blocks begin some lines after a page. */
 static char *page_of(void *p)
@@ -131,7 +132,7 @@ static void fill_the_cache(void)
 {
     enum { N = 300 };
     void *p[N];
-    for (int round = 0; round < 4; round++)
+    for (unsigned round = 0; round < rounds(4); round++)
         for (size_t n = 64; n <= 4096; n += 64) {
             for (int i = 0; i < N; i++)
                 p[i] = heap_alloc(n, &dram);

@@ -242,7 +242,7 @@ static void *claim_and_return(void *arg)
 {
     uint64_t seed = *(const uint64_t *)arg;
 
-    for (int i = 0; i < ROUNDS; i++) {
+    for (unsigned i = 0; i < rounds(ROUNDS); i++) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
         uint64_t bytes = (seed >> 33) % (BUDGET / 2);
         if (registry_claim_dram(of_threads, bytes) != 0)
@@ -255,7 +255,7 @@ static void *claim_and_return(void *arg)
         registry_publish(of_threads, &(struct registry_published){.cls = HY_CLASS_CPU,
                                                                   .pm_bytes = held,
                                                                   .wish_bytes = bytes,
-                                                                  .threads = (uint32_t)i});
+                                                                  .threads = i});
         __atomic_sub_fetch(&held_by_threads, bytes, __ATOMIC_SEQ_CST);
         registry_return_dram(of_threads, bytes);
     }

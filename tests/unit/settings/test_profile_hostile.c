@@ -257,9 +257,9 @@ static double cpu_seconds(void)
 static size_t hostile_bytes(void)
 {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-    return PROFILE_MAX_BYTES / 16;
+    return PROFILE_MAX_BYTES / 64;
 #else
-    return getenv("HY_TEST_SMALL") ? PROFILE_MAX_BYTES / 16 : PROFILE_MAX_BYTES;
+    return getenv("HY_TEST_SMALL") ? PROFILE_MAX_BYTES / 64 : PROFILE_MAX_BYTES;
 #endif
 }
 
