@@ -27,3 +27,10 @@ bool share_is_growing_into(struct share *s, uint64_t pages)
     s->most = HY_MAX(s->most, pages);
     return more;
 }
+
+uint64_t share_room(uint64_t on, uint64_t spare, uint64_t up, uint64_t down, uint64_t asked)
+{
+    uint64_t left = up > down ? spare - HY_MIN(spare, up - down) : HY_MAX(spare, down - up);
+    uint64_t room = on + left;
+    return asked > 0 ? HY_MIN(room - HY_MIN(asked, room), on) : room;
+}

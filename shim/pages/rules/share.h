@@ -23,5 +23,9 @@ bool share_is_asked(struct share *s, uint64_t asked, uint64_t held);
 /* So many pages are in memory. True: more than ever, so others will follow, and DRAM that an
  * exchange makes free would go to them before the page that it is for comes up. */
 bool share_is_growing_into(struct share *s, uint64_t pages);
+/* Pages that may lie on DRAM where the kernel places what is new: `on` are there, `spare` were free
+ * when the pass began, in which so many came `up` and went `down`. Of a program that is `asked` for
+ * some none come up: what it vacates is others'. */
+uint64_t share_room(uint64_t on, uint64_t spare, uint64_t up, uint64_t down, uint64_t asked);
 
 #endif

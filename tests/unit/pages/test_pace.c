@@ -351,6 +351,22 @@ static void others_ask_for_more(void **state)
     assert_true(share_is_asked(&s, 1, 0));
 }
 
+static void what_others_ask_for_is_no_room(void **state)
+{
+    (void)state;
+    assert_int_equal(share_room(100, 0, 0, 0, 0), 100);
+    assert_int_equal(share_room(90, 0, 0, 10, 0), 100); /* pages change places */
+    assert_int_equal(share_room(100, 20, 0, 0, 0), 120);
+    assert_int_equal(share_room(115, 20, 15, 0, 0), 120);
+    assert_int_equal(share_room(125, 20, 25, 0, 0), 125);
+    /* Asked for more than is free, then for less. */
+    assert_int_equal(share_room(100, 20, 0, 0, 70), 50);
+    assert_int_equal(share_room(60, 20, 0, 40, 70), 30);
+    assert_int_equal(share_room(60, 20, 0, 40, 10), 60);
+    assert_int_equal(share_room(100, 20, 0, 0, 300), 0);
+    assert_int_equal(share_room(100, UINT64_MAX / HY_PAGE, 0, 0, 1), 100); /* no end to it */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -370,6 +386,7 @@ int main(void)
         cmocka_unit_test(what_others_leave_is_filled),
         cmocka_unit_test(exchanges_wait_until_memory_has_come),
         cmocka_unit_test(others_ask_for_more),
+        cmocka_unit_test(what_others_ask_for_is_no_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
