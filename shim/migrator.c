@@ -361,7 +361,7 @@ static bool one_pass(void)
         return false;
     }
     look_beside();
-    room_note_free(&m.room);
+    room_note_free(&m.room, (int64_t)(m.view.up_bytes - m.view.down_bytes));
     migrate_tasks_pin();
     bool fills = fill_free(&pass);
     sampler_totals(pass.pages, pass.on);
