@@ -19,6 +19,7 @@
 #include "core/pause.h"
 #include "process/process.h"
 #include "sys/dl.h"
+#include "sys/os.h"
 
 #ifndef SYS_landlock_restrict_self
 #define SYS_landlock_restrict_self 446
@@ -242,11 +243,19 @@ long hy_call_watched(long nr, long a, long b, long c, long d, long e, long f)
  * of its parent, which must find it as it was. So only a clone without a stack that copies the
  * memory, and the table of descriptors, comes by a frame of ours. */
 #if defined(__x86_64__)
+/* Arguments that cannot be read are the kernel's to refuse. */
+KEPT_FOR_ASM bool hy_clone3_copies(const struct clone_args *args, size_t size);
+bool hy_clone3_copies(const struct clone_args *args, size_t size)
+{
+    return size >= CLONE_ARGS_SIZE_VER0 && os_can_read(&args->flags) && os_can_read(&args->stack) &&
+           args->stack == 0 && !(args->flags & (CLONE_VM | CLONE_FILES));
+}
+
 _Static_assert(WORDS * 64 == 512, "the number below");
-_Static_assert(SYS_clone == 56 && SYS_clone3 == 435 && (CLONE_VM | CLONE_FILES) == 0x500 &&
-                   CLONE_ARGS_SIZE_VER0 == 64 && offsetof(struct clone_args, flags) == 0 &&
-                   offsetof(struct clone_args, stack) == 40,
+_Static_assert(SYS_clone == 56 && SYS_clone3 == 435 && (CLONE_VM | CLONE_FILES) == 0x500,
                "the numbers below");
+#define PUSH(reg) "push %" reg "\n.cfi_adjust_cfa_offset 8\n"
+#define POP(reg)  "pop %" reg "\n.cfi_adjust_cfa_offset -8\n"
 __asm__(".pushsection .text.syscall, \"ax\", @progbits\n"
         ".globl syscall\n"
         ".type syscall, @function\n"
@@ -264,14 +273,13 @@ __asm__(".pushsection .text.syscall, \"ax\", @progbits\n"
         "je 3f\n"
         "cmp $435, %rdi\n"
         "jne hy_call_watched\n"
-        "test %rsi, %rsi\n"
+        PUSH("rdi") PUSH("rsi") PUSH("rdx") PUSH("rcx") PUSH("r8") PUSH("r9") PUSH("rax")
+        "mov %rsi, %rdi\n"
+        "mov %rdx, %rsi\n"
+        "call hy_clone3_copies\n"
+        "test %al, %al\n"
+        POP("rax") POP("r9") POP("r8") POP("rcx") POP("rdx") POP("rsi") POP("rdi")
         "jz 1b\n"
-        "cmp $64, %rdx\n"
-        "jb 1b\n"
-        "cmpq $0, 40(%rsi)\n"
-        "jne 1b\n"
-        "testq $0x500, (%rsi)\n"
-        "jnz 1b\n"
         "jmp hy_call_watched\n"
         "3: test %rdx, %rdx\n"
         "jnz 1b\n"

@@ -331,7 +331,7 @@ def subreaper(ctx):
 
 CASES = {name: simple(name) for name in (
     'fn_malloc', 'fn_calloc', 'fn_realloc', 'fn_reallocarray', 'fn_free', 'fn_aligned', 'fn_usable', 'fn_libc', 'fn_libc_names', 'fn_new',
-    'fn_mmap', 'fn_mremap', 'fn_pthread', 'hz_signals', 'hz_longjmp', 'hz_exceptions', 'hz_spawn', 'hz_cancel',
+    'fn_mmap', 'fn_mremap', 'fn_pthread', 'fn_refused', 'hz_signals', 'hz_longjmp', 'hz_exceptions', 'hz_spawn', 'hz_cancel',
     'hz_exit_race', 'hz_policy', 'hz_stacks', 'hz_reserve', 'hz_syscalls', 'hz_fork_memory', 'hz_cross_free', 'hz_copies', 'hz_alignment')}
 CASES.update({
     'fn_stress': simple('fn_stress', '6000'), 'hz_exit_growth': simple('hz_exit_growth', '100'), 'hz_limits_inherited': simple('hz_limits', 'inherit'),
