@@ -33,7 +33,7 @@ static bool pause_for_main(void)
 
 /* --- what a call will do -------------------------------------------------------------------- */
 
-enum effect { NOTHING, RIGHTS, SANDBOX, COPY };
+enum effect { NOTHING, RIGHTS, SANDBOX, COPY, LIMIT };
 
 /* A filter that is none is a question. */
 static enum effect of_prctl(long option, long arg, long more)
@@ -137,6 +137,7 @@ HY_EXPORT int prctl(int option, ...)
     X(SYS_setgroups)
 #define OTHER_CALLS(X)                                                                             \
     COPY_CALLS(X)                                                                                  \
+    LIMIT_CALLS(X)                                                                                 \
     X(SYS_prctl)                                                                                   \
     X(SYS_seccomp)                                                                                 \
     X(SYS_landlock_restrict_self)
@@ -146,6 +147,13 @@ HY_EXPORT int prctl(int option, ...)
 #define COPY_CALLS(X) X(SYS_fork) X(SYS_clone) X(SYS_clone3)
 #else
 #define COPY_CALLS(X)
+#endif
+
+/* limit_hook.c; newer machines have only the second. */
+#ifdef SYS_setrlimit
+#define LIMIT_CALLS(X) X(SYS_setrlimit) X(SYS_prlimit64)
+#else
+#define LIMIT_CALLS(X) X(SYS_prlimit64)
 #endif
 
 /* A bit for each: programs call futex by its number, often. */
@@ -195,6 +203,11 @@ static enum effect of_call(long nr, long a, long b, long c)
     case SYS_clone3:
         return COPY;
 #endif
+#ifdef SYS_setrlimit
+    case SYS_setrlimit:
+#endif
+    case SYS_prlimit64:
+        return LIMIT;
     default:
         return RIGHTS;
     }
@@ -227,12 +240,24 @@ static long copy_process(long nr, long a, long b, long c, long d, long e, long f
     return pid;
 }
 
+static long set_limit(long nr, long a, long b, long c, long d, long e, long f)
+{
+    bool all = nr == SYS_prlimit64;
+    bool begun = fork_limit_begins((pid_t)(all ? a : 0), (int)(all ? b : a), (void *)(all ? c : b));
+    long r = hy_next_call(nr, a, b, c, d, e, f);
+    if (begun)
+        fork_limit_ends();
+    return r;
+}
+
 KEPT_FOR_ASM long hy_call_watched(long nr, long a, long b, long c, long d, long e, long f);
 long hy_call_watched(long nr, long a, long b, long c, long d, long e, long f)
 {
     enum effect what = of_call(nr, a, b, c);
     if (what == COPY)
         return copy_process(nr, a, b, c, d, e, f);
+    if (what == LIMIT)
+        return set_limit(nr, a, b, c, d, e, f);
     bool paused = call_begins(what);
     long r = hy_next_call(nr, a, b, c, d, e, f);
     call_ends(what, paused, r);

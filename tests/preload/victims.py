@@ -68,8 +68,11 @@ def data_limit(ctx):
     """memkind's fork handlers crashed; and PM took what it could not use."""
     for mib in ('40', '60', '100', '250'):
         program(ctx, 'hz_data_limit', mib, timeout=90)
-    ctx.expect_ours = r'stays shared with the child' # what was laid on files before the limit came
     program(ctx, 'hz_data_limit')
+    ctx.expect_ours = r'registry .* cannot be used \(ENOMEM\)' # where placement begins under the limit
+    for resource in ('data', 'as'):
+        for by in 'lpLPo':
+            program(ctx, 'hz_data_limit', 'lowered', resource, by)
 
 
 def places(ctx):
