@@ -180,7 +180,7 @@ static bool limits_memory(int resource, const void *limit)
 bool fork_limit_begins(pid_t pid, int resource, const void *limit)
 {
     if (!installed || !supply_has_files() || !limits_memory(resource, limit) ||
-        (pid && pid != getpid()) || !pause_memory_is_ours())
+        (pid && pid != os_pid()) || !pause_memory_is_ours())
         return false;
     fork_begins();
     return true;
