@@ -37,6 +37,16 @@ OWN(posix_memalign);
         first_ == hy_own_##name;                                                                   \
     }))
 
+OWN(calloc);
+OWN(realloc);
+OWN(free);
+
+bool malloc_is_one_family(void)
+{
+    bool ours = IS_OURS(malloc);
+    return IS_OURS(calloc) == ours && IS_OURS(realloc) == ours && IS_OURS(free) == ours;
+}
+
 HY_EXPORT void *malloc(size_t n)
 {
     return RUNTIME_OP(malloc)(n);

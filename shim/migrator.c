@@ -174,8 +174,8 @@ static void move_pages_of_pass(struct migrate_pass *pass)
         carry_begin(&m.carrier);
     if (counted) {
         clear = 0;
-        bool more = share_is_growing_into(&m.room.share, pass->stats.present);
-        swaps = m.priced && !more ? worth_swaps(&m.worth) : 0;
+        uint64_t growth = share_growth(&m.room.share, pass->stats.present);
+        swaps = m.priced ? share_swaps(worth_swaps(&m.worth), growth) : 0;
     } else if (!trial && m.pace.caution > 0)
         swaps = clear = 0; /* one trial at a time */
     for (int empty = 0; empty < EMPTY_ROUNDS && open[HY_PM] && clock_goes_on();) {

@@ -19,6 +19,7 @@
 #include "core/pause.h"
 #include "process/process.h"
 #include "sys/dl.h"
+#include "sys/os.h"
 
 #ifndef SYS_landlock_restrict_self
 #define SYS_landlock_restrict_self 446
@@ -32,7 +33,7 @@ static bool pause_for_main(void)
 
 /* --- what a call will do -------------------------------------------------------------------- */
 
-enum effect { NOTHING, RIGHTS, SANDBOX, COPY };
+enum effect { NOTHING, RIGHTS, SANDBOX, COPY, LIMIT };
 
 /* A filter that is none is a question. */
 static enum effect of_prctl(long option, long arg, long more)
@@ -136,6 +137,7 @@ HY_EXPORT int prctl(int option, ...)
     X(SYS_setgroups)
 #define OTHER_CALLS(X)                                                                             \
     COPY_CALLS(X)                                                                                  \
+    LIMIT_CALLS(X)                                                                                 \
     X(SYS_prctl)                                                                                   \
     X(SYS_seccomp)                                                                                 \
     X(SYS_landlock_restrict_self)
@@ -145,6 +147,13 @@ HY_EXPORT int prctl(int option, ...)
 #define COPY_CALLS(X) X(SYS_fork) X(SYS_clone) X(SYS_clone3)
 #else
 #define COPY_CALLS(X)
+#endif
+
+/* limit_hook.c; newer machines have only the second. */
+#ifdef SYS_setrlimit
+#define LIMIT_CALLS(X) X(SYS_setrlimit) X(SYS_prlimit64)
+#else
+#define LIMIT_CALLS(X) X(SYS_prlimit64)
 #endif
 
 /* A bit for each: programs call futex by its number, often. */
@@ -194,6 +203,11 @@ static enum effect of_call(long nr, long a, long b, long c)
     case SYS_clone3:
         return COPY;
 #endif
+#ifdef SYS_setrlimit
+    case SYS_setrlimit:
+#endif
+    case SYS_prlimit64:
+        return LIMIT;
     default:
         return RIGHTS;
     }
@@ -226,12 +240,24 @@ static long copy_process(long nr, long a, long b, long c, long d, long e, long f
     return pid;
 }
 
+static long set_limit(long nr, long a, long b, long c, long d, long e, long f)
+{
+    bool all = nr == SYS_prlimit64;
+    bool begun = fork_limit_begins((pid_t)(all ? a : 0), (int)(all ? b : a), (void *)(all ? c : b));
+    long r = hy_next_call(nr, a, b, c, d, e, f);
+    if (begun)
+        fork_limit_ends();
+    return r;
+}
+
 KEPT_FOR_ASM long hy_call_watched(long nr, long a, long b, long c, long d, long e, long f);
 long hy_call_watched(long nr, long a, long b, long c, long d, long e, long f)
 {
     enum effect what = of_call(nr, a, b, c);
     if (what == COPY)
         return copy_process(nr, a, b, c, d, e, f);
+    if (what == LIMIT)
+        return set_limit(nr, a, b, c, d, e, f);
     bool paused = call_begins(what);
     long r = hy_next_call(nr, a, b, c, d, e, f);
     call_ends(what, paused, r);
@@ -242,11 +268,19 @@ long hy_call_watched(long nr, long a, long b, long c, long d, long e, long f)
  * of its parent, which must find it as it was. So only a clone without a stack that copies the
  * memory, and the table of descriptors, comes by a frame of ours. */
 #if defined(__x86_64__)
+/* Arguments that cannot be read are the kernel's to refuse. */
+KEPT_FOR_ASM bool hy_clone3_copies(const struct clone_args *args, size_t size);
+bool hy_clone3_copies(const struct clone_args *args, size_t size)
+{
+    return size >= CLONE_ARGS_SIZE_VER0 && os_can_read(&args->flags) && os_can_read(&args->stack) &&
+           args->stack == 0 && !(args->flags & (CLONE_VM | CLONE_FILES));
+}
+
 _Static_assert(WORDS * 64 == 512, "the number below");
-_Static_assert(SYS_clone == 56 && SYS_clone3 == 435 && (CLONE_VM | CLONE_FILES) == 0x500 &&
-                   CLONE_ARGS_SIZE_VER0 == 64 && offsetof(struct clone_args, flags) == 0 &&
-                   offsetof(struct clone_args, stack) == 40,
+_Static_assert(SYS_clone == 56 && SYS_clone3 == 435 && (CLONE_VM | CLONE_FILES) == 0x500,
                "the numbers below");
+#define PUSH(reg) "push %" reg "\n.cfi_adjust_cfa_offset 8\n"
+#define POP(reg)  "pop %" reg "\n.cfi_adjust_cfa_offset -8\n"
 __asm__(".pushsection .text.syscall, \"ax\", @progbits\n"
         ".globl syscall\n"
         ".type syscall, @function\n"
@@ -264,14 +298,13 @@ __asm__(".pushsection .text.syscall, \"ax\", @progbits\n"
         "je 3f\n"
         "cmp $435, %rdi\n"
         "jne hy_call_watched\n"
-        "test %rsi, %rsi\n"
+        PUSH("rdi") PUSH("rsi") PUSH("rdx") PUSH("rcx") PUSH("r8") PUSH("r9") PUSH("rax")
+        "mov %rsi, %rdi\n"
+        "mov %rdx, %rsi\n"
+        "call hy_clone3_copies\n"
+        "test %al, %al\n"
+        POP("rax") POP("r9") POP("r8") POP("rcx") POP("rdx") POP("rsi") POP("rdi")
         "jz 1b\n"
-        "cmp $64, %rdx\n"
-        "jb 1b\n"
-        "cmpq $0, 40(%rsi)\n"
-        "jne 1b\n"
-        "testq $0x500, (%rsi)\n"
-        "jnz 1b\n"
         "jmp hy_call_watched\n"
         "3: test %rdx, %rdx\n"
         "jnz 1b\n"

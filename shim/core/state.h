@@ -27,6 +27,10 @@ extern HY_HIDDEN struct alloc_ops hy_ops;
 #endif
 
 enum hy_state runtime_state(void);
+
+/* Have malloc, calloc, realloc and free the same owner, us or somebody else? A program that defines
+ * some of them lives as long as no library uses the others (malloc_hook.c). */
+bool malloc_is_one_family(void);
 /* From one state to another; false when the state was not `from` (another thread
  * was first): then nothing changed. */
 bool runtime_change_state(enum hy_state from, enum hy_state to);

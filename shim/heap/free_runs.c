@@ -195,6 +195,16 @@ bool free_may_park(enum hy_tier t, uint32_t len)
            p->dirty.granules + len <= dirty_limit(t);
 }
 
+bool free_add_purged(enum hy_tier t, uint32_t i, uint32_t len, uint64_t charged)
+{
+    if (give_back(t, i, len) != 0)
+        return false;
+    hy_pages[t].purged_granules += len;
+    free_add_clean(t, i, len);
+    free_discharge(t, charged);
+    return true;
+}
+
 void free_add(enum hy_tier t, uint32_t i, uint32_t len, uint64_t charged)
 {
     struct pages *p = &hy_pages[t];
@@ -202,12 +212,8 @@ void free_add(enum hy_tier t, uint32_t i, uint32_t len, uint64_t charged)
     uint64_t full = (uint64_t)len << HEAP_GRANULE_SHIFT;
     if (full > charged && !hy_hg.host.charge(t, full - charged, false)) {
         /* No room even for the rounding: it cannot lie about. */
-        if (give_back(t, i, len) == 0) {
-            p->purged_granules += len;
-            free_add_clean(t, i, len);
-            free_discharge(t, charged);
+        if (free_add_purged(t, i, len, charged))
             return;
-        }
         (void)hy_hg.host.charge(t, full - charged, true);
     } else if (charged > full) {
         free_discharge(t, charged - full);

@@ -42,6 +42,8 @@ static inline void mark_run(uint32_t i, uint32_t len, enum run_state st)
 void free_add_clean(enum hy_tier t, uint32_t i, uint32_t len);
 /* A run becomes free for which so much was charged: it is kept, or goes back, as the rules say. */
 void free_add(enum hy_tier t, uint32_t i, uint32_t len, uint64_t charged);
+/* The same, and it goes back at once; false: it cannot, and is not free. */
+bool free_add_purged(enum hy_tier t, uint32_t i, uint32_t len, uint64_t charged);
 /* Take [i+skip, i+skip+len) out of the free run i. What was dirty is charged in full then. */
 void free_cut(enum hy_tier t, uint32_t i, uint32_t skip, uint32_t len);
 /* At most so many granules of what is free stay dirty. */

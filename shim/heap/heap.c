@@ -192,16 +192,17 @@ struct attempt {
     enum pages_from from;
     size_t len;
     bool split;                          /* what is beyond */
-    uint64_t (*room)(enum hy_tier tier); /* this lies on PM; NULL: what it shall begin on */
+    uint64_t (*room)(enum hy_tier tier); /* this lies on PM; NULL: what part it shall have */
 };
 
-/* Pages of a large block of DRAM that must lie on PM. As first touch would split it, only by
- * addresses: its first pages are those of DRAM. 0: all or none of it, or too few for a mapping. */
+/* Pages of a large block of DRAM that must lie on PM. Where DRAM ends, as first touch would split
+ * it, only by addresses: its first pages are those of DRAM. 0: all or none of it, or too few for a
+ * mapping. */
 static uint32_t pages_beyond(const struct attempt *at, const struct heap_want *w, uint64_t size)
 {
     uint64_t room = 0;
     if (hy_hg.host.split && !w->own_run)
-        room = !at->room ? w->begins : w->tier == HY_DRAM ? at->room(HY_DRAM) : 0;
+        room = !at->room ? w->part : w->tier == HY_DRAM ? at->room(HY_DRAM) : 0;
     if (room < HEAP_CHUNK || room >= size || (size - room) / HY_PAGE >= UINT32_MAX)
         return 0;
     return (uint32_t)((size - room + HY_PAGE - 1) / HY_PAGE);
@@ -217,7 +218,7 @@ static uint32_t try_run(const struct attempt *at, const struct heap_want *w, uin
     do {
         if (at->split && (away = pages_beyond(at, w, size)) == 0)
             return NO_GRANULE;
-        i = at->split ? pages_alloc_split(len, a, size, away, ret_zeroed)
+        i = at->split ? pages_alloc_split(len, a, size, away, !at->room, ret_zeroed)
                       : pages_alloc(at->t, len, a, size, at->from, ret_zeroed);
     } while (i == NO_GRANULE && await(at->t, asked - away * HY_PAGE));
     return i;
@@ -249,7 +250,7 @@ static void *alloc_run(size_t n, size_t align, const struct heap_want *w, bool *
     size_t len = room + (w->spare >> HEAP_GRANULE_SHIFT);
     size_t a = align <= HEAP_GRANULE ? 1 : align >> HEAP_GRANULE_SHIFT;
     enum pages_from from = w->own_run && n <= SIZECLASS_MAX ? PAGES_FRESH : PAGES_USED;
-    if (HY_LIKELY(len + a <= hy_hg.count[w->tier] && w->begins == 0)) {
+    if (HY_LIKELY(len + a <= hy_hg.count[w->tier] && w->part == 0)) {
         uint32_t i = pages_alloc(w->tier, (uint32_t)len, (uint32_t)a, size, from, ret_zeroed);
         if (HY_LIKELY(i != NO_GRANULE))
             return begin_block(i, n, colour, (uint32_t)len, w);

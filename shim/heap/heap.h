@@ -45,10 +45,11 @@ struct heap_host {
     int (*release)(enum hy_tier tier, void *base, size_t bytes);
     /* Give back whole pages of a block that is in use (NULL: never); false: they stay. */
     bool (*trim)(enum hy_tier tier, void *base, size_t bytes);
-    /* The end of a large block of DRAM, without memory so far, is to lie on PM and be charged there
-     * (NULL: never); false: it cannot. join: its memory goes back, and it is DRAM's again. */
-    bool (*split)(void *base, size_t bytes);
-    void (*join)(void *base, size_t bytes);
+    /* So much of a large block of DRAM, without memory so far, is to lie on PM and be charged
+     * there: its end, or in stripes of all of it (NULL: never); false: it cannot. join: that memory
+     * goes back, and all of it is DRAM's again. */
+    bool (*split)(void *block, size_t size, size_t away, bool striped);
+    void (*join)(void *block);
     /* Pages of DRAM's range may lie on PM, where the kernel has put them: do the first of them
      * (as many as are alike: *bytes becomes smaller)? By what is known (NULL: nothing is). */
     bool (*lies_far)(const void *base, size_t *bytes);
@@ -76,7 +77,7 @@ struct heap_want {
     uint16_t site;     /* call site, 0 none; only kept for blocks with a run */
     uint32_t weight;   /* allocations that this one stands for */
     size_t spare;      /* room to grow in place, not charged */
-    size_t begins;     /* for PM: bytes of DRAM that a large block begins on */
+    size_t part;       /* for PM: bytes of DRAM that a large block has, in stripes */
 };
 
 /* NULL: neither tier would give. errno is untouched. Never called under the

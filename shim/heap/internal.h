@@ -31,10 +31,10 @@ struct granule {
     bool zeroed;    /* RUN_LARGE: was zero when handed out */
     bool on_list;   /* RUN_SPAN: in its class's list of spans with free blocks */
     uint8_t colour; /* cache lines before the block, or the first of a span */
+    bool striped;   /* RUN_LARGE: what is away is not its end, but in all of it */
     uint32_t len;   /* granules in the run */
     uint32_t prev, next;
-    uint32_t
-        away; /* RUN_LARGE: pages of its size, the last, that lie on PM and are charged there */
+    uint32_t away; /* RUN_LARGE: pages of its size that lie on PM and are charged there */
     union {
         struct { /* RUN_SPAN */
             uint16_t n_free, n_blocks, first_word;
@@ -115,9 +115,9 @@ enum pages_from {
  * as zero. */
 uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size,
                      enum pages_from from, bool *ret_zeroed);
-/* The same for a large block of DRAM, of which the last `away` pages lie on PM. */
+/* The same for a large block of DRAM, of which `away` pages lie on PM: the last, or striped. */
 uint32_t pages_alloc_split(uint32_t len, uint32_t align, uint64_t size, uint32_t away,
-                           bool *ret_zeroed);
+                           bool striped, bool *ret_zeroed);
 /* Another size for a RUN_LARGE, with its charge. */
 void pages_set_size(uint32_t head, uint64_t size);
 void pages_free(uint32_t head);

@@ -124,17 +124,16 @@ static bool restore(enum hy_tier t, uint32_t i, uint32_t len)
            hy_hg.host.restore(t, granule_addr(i), (size_t)len << HEAP_GRANULE_SHIFT);
 }
 
-/* The end of a block goes to PM. */
-static bool send_away(uint32_t i, uint64_t size, uint32_t away)
+/* A part of a block goes to PM. */
+static bool send_away(uint32_t i, uint64_t size, uint32_t away, bool striped)
 {
-    return away == 0 ||
-           hy_hg.host.split((char *)granule_addr(i) + size - away * HY_PAGE, away * HY_PAGE);
+    return away == 0 || hy_hg.host.split(granule_addr(i), size, away * HY_PAGE, striped);
 }
 
 static void call_back(uint32_t i, struct granule *g)
 {
+    hy_hg.host.join(granule_addr(i));
     g->size -= g->away * HY_PAGE;
-    hy_hg.host.join((char *)granule_addr(i) + g->size, g->away * HY_PAGE);
     g->away = 0;
 }
 
@@ -157,20 +156,27 @@ static uint32_t trim_tail(enum hy_tier t, uint32_t i, uint64_t size, uint64_t ha
     return (uint32_t)((had - size) / HY_PAGE);
 }
 
-/* Under the lock. `away`: of a run without memory only. */
+/* Pages of a large block that lie on PM; only of a run without memory. */
+struct part {
+    uint32_t away;
+    bool striped;
+};
+
+/* Under the lock. */
 static uint32_t alloc_run(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size,
-                          uint32_t away, enum pages_from from, bool *ret_zeroed)
+                          struct part pm, enum pages_from from, bool *ret_zeroed)
 {
     struct pages *p = &hy_pages[t];
     struct granule *g = hy_hg.g;
     enum run_state kind, as = size ? RUN_LARGE : RUN_SPAN;
     uint64_t full = (uint64_t)len << HEAP_GRANULE_SHIFT, bytes = size ? size : full;
-    uint32_t i = find_run(t, len + align - 1, bytes - away * HY_PAGE, from, &kind), skip = 0;
+    uint32_t i = find_run(t, len + align - 1, bytes - pm.away * HY_PAGE, from, &kind), skip = 0;
 
     if (i != NO_GRANULE) {
         skip = (uint32_t)(-((hy_heap.base >> HEAP_GRANULE_SHIFT) + i) & (align - 1));
-        if (kind == RUN_CLEAN && (!restore(t, i + skip, len) || !send_away(i + skip, size, away))) {
-            free_discharge(t, bytes - away * HY_PAGE);
+        if (kind == RUN_CLEAN && (!restore(t, i + skip, len) ||
+                                  !send_away(i + skip, size, pm.away, pm.striped))) {
+            free_discharge(t, bytes - pm.away * HY_PAGE);
             i = NO_GRANULE;
         }
     }
@@ -186,7 +192,8 @@ static uint32_t alloc_run(enum hy_tier t, uint32_t len, uint32_t align, uint64_t
             free_discharge(t, full - bytes - g[i].beyond * HY_PAGE);
         }
         g[i].size = bytes;
-        g[i].away = away;
+        g[i].away = pm.away;
+        g[i].striped = pm.striped;
         g[i].site = 0;
         g[i].weight = 1;
         p->live_bytes += run_bytes(&g[i]);
@@ -203,16 +210,17 @@ uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size
                      enum pages_from from, bool *ret_zeroed)
 {
     hy_lock_take(&hy_pages[t].lock);
-    uint32_t i = alloc_run(t, len, align, size, 0, from, ret_zeroed);
+    uint32_t i = alloc_run(t, len, align, size, (struct part){0, false}, from, ret_zeroed);
     hy_lock_release(&hy_pages[t].lock);
     return i;
 }
 
 uint32_t pages_alloc_split(uint32_t len, uint32_t align, uint64_t size, uint32_t away,
-                           bool *ret_zeroed)
+                           bool striped, bool *ret_zeroed)
 {
     hy_lock_take(&hy_pages[HY_DRAM].lock);
-    uint32_t i = alloc_run(HY_DRAM, len, align, size, away, PAGES_CLEAN, ret_zeroed);
+    uint32_t i = alloc_run(HY_DRAM, len, align, size, (struct part){away, striped}, PAGES_CLEAN,
+                           ret_zeroed);
     hy_lock_release(&hy_pages[HY_DRAM].lock);
     return i;
 }
@@ -240,7 +248,9 @@ void pages_free_locked(enum hy_tier t, uint32_t head)
     struct pages *p = &hy_pages[t];
     struct granule *g = &hy_hg.g[head];
 
-    if (g->state == RUN_LARGE && g->away)
+    /* Of what was striped, it is not the first pages that are in memory: it is not kept. */
+    bool parted = g->state == RUN_LARGE && g->away, scattered = parted && g->striped;
+    if (parted)
         call_back(head, g);
     uint64_t bytes = run_bytes(g);
     if (g->state == RUN_LARGE)
@@ -248,7 +258,8 @@ void pages_free_locked(enum hy_tier t, uint32_t head)
     else
         p->spans--;
     p->live_bytes -= bytes;
-    free_add(t, head, g->len, bytes);
+    if (!scattered || !free_add_purged(t, head, g->len, bytes))
+        free_add(t, head, g->len, bytes);
 }
 
 void pages_free(uint32_t head)

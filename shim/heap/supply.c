@@ -76,12 +76,20 @@ static void *take_dram(struct tier_supply *s, size_t bytes)
     return p;
 }
 
-/* Pages of a file are no data to RLIMIT_DATA until a fork makes them private. If that is refused
- * the child would write to its parent's memory: under such a limit there are none. */
+bool supply_may_share(const struct tier_supply *s)
+{
+    return !s->backing.confined() && os_data_limit() == UINT64_MAX;
+}
+
+bool supply_has_files(void)
+{
+    return hy_supply[HY_PM].backing.dir;
+}
+
 static void *take_pm(struct tier_supply *s, size_t bytes, bool *ret_full)
 {
     struct piece *from = NULL;
-    if (s->backing.dir && os_data_limit() != UINT64_MAX)
+    if (s->backing.dir && !supply_may_share(s))
         return NULL;
     char *p = supply_from_stock(s, bytes, &from);
     if (p && s->backing.dir && !supply_file_put(s, p, bytes, ret_full)) {

@@ -62,6 +62,8 @@ uint64_t supply_resident_bytes(enum hy_tier t);
 /* Bytes of a file tier that fork has made private: their next writes go to DRAM. */
 uint64_t supply_private_bytes(enum hy_tier t);
 
+/* Does memory lie on files? */
+bool supply_has_files(void);
 /* fork. Before it, chunks that are shared file pages become private views of the same file, so that
  * parent and child keep what was there and see none of each other's later writes. What the child
  * takes later, or gets back by purge and restore, is of a file of its own; the parent keeps the

@@ -242,7 +242,7 @@ static bool to_anon(struct tier_supply *s, struct chunk *c, char *at, size_t byt
 /* A part of the file that nobody else sees is shared again. */
 static bool share_again(struct tier_supply *s, struct chunk *c, char *at, size_t bytes)
 {
-    if (s->backing.confined())
+    if (!supply_may_share(s))
         return false;
     int fd = hold_lock(s->fd, &s->fd_id);
     bool ok = fd >= 0 && is_alone(s, fd) &&
@@ -311,8 +311,8 @@ static bool restore_part(struct tier_supply *s, char *at, const char *end, size_
         return false;
     struct chunk *c = chunk_at(s, at, end, ret_bytes);
     size_t bytes = c ? *ret_bytes : 0;
-    if (!c)
-        return false;
+    if (!c || (!c->shared && !supply_may_share(s))) /* private memory serves as it is */
+        return c;
     if (c->shared && c->file == s->file && fd_is_ours(s))
         return os_file_allocate(s->fd, offset_of(s, at, c->view), bytes) == 0;
     if (os_table_apart()) { /* without the file's descriptor it is given up for DRAM: it is free */
@@ -333,7 +333,7 @@ static bool restore_part(struct tier_supply *s, char *at, const char *end, size_
     bool leaves = c->file == s->file && !c->anon && view != c->view;
     uint32_t before = c->view;
     if (!put_at(s, at, bytes, view, true))
-        return false;
+        return !c->shared && os_is_limited();
     if (leaves) /* a free run that lay in the private view */
         shed(s, at, bytes, before);
     c = split(s, c, at, bytes);

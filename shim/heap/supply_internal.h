@@ -63,6 +63,10 @@ extern struct tier_supply hy_supply[HY_TIERS];
 /* Room for `more` chunks. */
 bool supply_grow_chunks(struct tier_supply *s, size_t more);
 
+/* Pages of a file are no data to RLIMIT_DATA until a fork makes them private. If that is refused the
+ * child would write to its parent's memory: under such a limit there are none. */
+bool supply_may_share(const struct tier_supply *s);
+
 /* supply_file.c */
 void supply_index_chunk(struct tier_supply *s, size_t i);
 /* Fresh memory; ret_full: all of it is reserved. */

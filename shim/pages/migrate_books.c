@@ -8,6 +8,7 @@
 #include "core/state.h"
 #include "heap/supply.h"
 #include "migrator.h"
+#include "pages/rules/stripes.h"
 #include "pages/sampler.h"
 #include "place/maps.h"
 #include "place/policy.h"
@@ -20,13 +21,12 @@ static int64_t settled; /* pages, under lock */
 static bool active;
 static size_t watched[HY_TIERS]; /* chunks of the supply */
 
-/* Ends of large blocks of DRAM that lie on PM: as many as cost the process no more mappings than
- * libraries do. Under lock. */
-#define ENDS 256u
-static struct {
-    void *base;
-    size_t bytes;
-} end_of[ENDS];
+/* Large blocks of DRAM of which a part lies on PM, and their stripes in all: so few that the process
+ * is far from the mappings that it may have. Under lock. */
+#define PARTED         256u
+#define PARTED_STRIPES 2048u
+static struct stripes parted[PARTED];
+static unsigned n_stripes;
 
 void books_open(bool open)
 {
@@ -78,15 +78,12 @@ void migrate_unmapped(void *base, size_t bytes)
     books_settle(0);
 }
 
-static bool note_end(const void *old, void *base, size_t bytes)
+static struct stripes *find_parted(uintptr_t base)
 {
-    for (unsigned i = 0; i < ENDS; i++)
-        if (end_of[i].base == old) {
-            end_of[i].base = base;
-            end_of[i].bytes = bytes;
-            return true;
-        }
-    return false;
+    for (unsigned i = 0; i < PARTED; i++)
+        if (parted[i].base == base)
+            return &parted[i];
+    return NULL;
 }
 
 /* Where the pages of a range come from next. Emulated memory needs no call; where a filter kills
@@ -102,52 +99,86 @@ static bool lend(void *base, size_t bytes, enum hy_tier to)
     return ok;
 }
 
+/* All of its parts on PM, up to the first that cannot be lent; their number. */
+static unsigned lend_parts(const struct stripes *s, enum hy_tier to)
+{
+    uintptr_t at;
+    size_t n;
+    for (unsigned k = 0; k < s->n; k++)
+        if (stripe_away(s, k, &at, &n) && !lend((void *)at, n, to) && to == HY_PM)
+            return k;
+    return s->n;
+}
+
+static void rehome_parts(const struct stripes *s, uintptr_t from, uintptr_t to, enum hy_tier home)
+{
+    uintptr_t at;
+    size_t n;
+    for (unsigned k = 0; k < s->n; k++)
+        if (stripe_away(s, k, &at, &n)) {
+            uintptr_t begin = HY_MAX(at, from), end = HY_MIN(at + n, to);
+            if (begin < end)
+                sampler_rehome((void *)begin, end - begin, home);
+        }
+}
+
 /* By memory policy, so not where PM is a file. No program calls mremap for blocks of malloc's,
  * which refuses a mapping of two policies. */
-bool migrate_split(void *base, size_t bytes)
+bool migrate_split(void *block, size_t size, size_t away, bool striped)
 {
     const struct runtime_machine *m = &hy_machine;
+    struct stripes s = {(uintptr_t)block, size, away, 1};
     if ((m->backend != HY_PM_NODE && m->backend != HY_PM_EMULATED) || runtime_is_sandboxed() ||
-        !policy_charge(HY_PM, bytes, false))
+        !policy_charge(HY_PM, away, false))
         return false;
     hy_lock_take(&lock);
-    bool ok = note_end(NULL, base, bytes);
-    if (ok && !lend(base, bytes, HY_PM)) {
-        (void)lend(base, bytes, HY_DRAM);
-        ok = !note_end(base, NULL, 0);
+    struct stripes *note = find_parted(0);
+    if (striped)
+        s.n = stripes_count(size, PARTED_STRIPES - n_stripes);
+    bool ok = note && n_stripes < PARTED_STRIPES;
+    if (ok && lend_parts(&s, HY_PM) < s.n) {
+        (void)lend_parts(&s, HY_DRAM);
+        ok = false;
     }
     if (ok) {
-        sampler_rehome(base, bytes, HY_PM);
+        *note = s;
+        n_stripes += s.n;
+        rehome_parts(&s, s.base, s.base + size, HY_PM);
         settle(0);
     }
     hy_lock_release(&lock);
     if (!ok)
-        policy_discharge(HY_PM, bytes);
+        policy_discharge(HY_PM, away);
     return ok;
 }
 
-void migrate_join(void *base, size_t bytes)
+void migrate_join(void *block)
 {
+    uintptr_t at;
+    size_t n, away = 0;
     hy_lock_take(&lock);
-    (void)supply_purge(HY_DRAM, base, bytes);
-    (void)lend(base, bytes, HY_DRAM);
-    (void)note_end(base, NULL, 0);
-    sampler_rehome(base, bytes, HY_DRAM);
-    settle(0);
+    struct stripes *s = find_parted((uintptr_t)block);
+    if (s) {
+        away = s->away;
+        for (unsigned k = 0; k < s->n; k++)
+            if (stripe_away(s, k, &at, &n))
+                (void)supply_purge(HY_DRAM, (void *)at, n);
+        (void)lend_parts(s, HY_DRAM);
+        rehome_parts(s, s->base, s->base + s->size, HY_DRAM);
+        n_stripes -= s->n;
+        *s = (struct stripes){0};
+        settle(0);
+    }
     hy_lock_release(&lock);
-    policy_discharge(HY_PM, bytes);
+    policy_discharge(HY_PM, away);
 }
 
 static void watch_chunk(char *base, size_t bytes, enum hy_tier t)
 {
     hy_lock_take(&lock);
     (void)sampler_add(base, bytes, t, true);
-    for (unsigned i = 0; i < ENDS; i++) {
-        char *from = HY_MAX((char *)end_of[i].base, base);
-        char *to = HY_MIN((char *)end_of[i].base + end_of[i].bytes, base + bytes);
-        if (from < to)
-            sampler_rehome(from, (size_t)(to - from), HY_PM);
-    }
+    for (unsigned i = 0; i < PARTED; i++)
+        rehome_parts(&parted[i], (uintptr_t)base, (uintptr_t)base + bytes, HY_PM);
     settle(0);
     hy_lock_release(&lock);
 }

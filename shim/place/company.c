@@ -316,9 +316,8 @@ uint64_t policy_dram_share(void)
     company_join_locked();
     if (hy_pol.reg_state == REG_JOINED) {
         unsigned self = company_read_locked(COMPANY_AGE_NS);
-        uint64_t claimed = hy_pol.inherited + load(&hy_pol.claimed);
-        uint64_t asked = HY_MIN(load(&hy_pol.asked), claimed);
-        share = HY_MIN(share, claimed - asked + placement_free(&hy_pol.machine, self));
+        share = HY_MIN(share, hy_pol.inherited + placement_share(&hy_pol.machine, self,
+                                                                 load(&hy_pol.asked)));
     }
     hy_lock_release(&company_lock);
     return share;

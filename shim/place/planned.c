@@ -222,9 +222,9 @@ static uint64_t sum_kept_from(unsigned i, const struct kept *k, uint64_t now, do
     return most;
 }
 
-/* What a block of a site begins on: what the plan has for it, or of what is free as much as is not
+/* The part of a block of a site that is on DRAM: what the plan has for it, or of what is free as much as is not
  * asked for before it is gone, or saves more than that. */
-static uint64_t begins_on(unsigned i, const struct kept *k, size_t n, uint64_t now)
+static uint64_t part_on_dram(unsigned i, const struct kept *k, size_t n, uint64_t now)
 {
     double lost = 0;
     uint64_t live = sites_steered_live(i), before = live - HY_MIN(live, n);
@@ -370,7 +370,7 @@ static void note_size(unsigned i, size_t n)
 uint64_t planned_alloc(site_id id, size_t n, uint32_t weight, enum hy_tier *tier)
 {
     int i = sites_steered(id);
-    uint64_t begins = 0;
+    uint64_t part = 0;
     if (HY_LIKELY(!is_on())) {
         (void)sites_tier(id, tier);
         return 0;
@@ -396,10 +396,10 @@ uint64_t planned_alloc(site_id id, size_t n, uint32_t weight, enum hy_tier *tier
     if (!sites_tier(id, tier) || i < 0 || !floor_on() || pl.site[i].fixed ||
         (*tier == HY_DRAM && sites_steered_live((unsigned)i) <= load(&pl.quota[i])) || !try_lock())
         return 0;
-    begins = begins_on((unsigned)i, k, n, now);
-    *tier = begins < n ? HY_PM : HY_DRAM;
+    part = part_on_dram((unsigned)i, k, n, now);
+    *tier = part < n ? HY_PM : HY_DRAM;
     unlock();
-    return begins < n ? begins : 0;
+    return part < n ? part : 0;
 }
 
 void planned_free(site_id id)

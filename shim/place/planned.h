@@ -24,7 +24,7 @@ struct planned_view {
  * must be told apart. */
 bool planned_begin(void);
 /* After sites_note_alloc for a block of n bytes: *tier, which has the default, becomes where it
- * shall go. Of a block for PM, returns the bytes of DRAM that it shall begin on. No lock is waited
+ * shall go. Of a block for PM, returns the bytes of DRAM that it shall have. No lock is waited
  * for, no system call. */
 uint64_t planned_alloc(site_id id, size_t n, uint32_t weight, enum hy_tier *tier);
 /* After sites_note_free. */

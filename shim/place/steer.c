@@ -47,7 +47,7 @@ static void look_up_site(size_t n, struct heap_want *w)
     site_id id = w->weight > 1 ? sites_capture() : sites_nth(sites_capture(), n);
     w->site = id;
     sites_note_alloc(id, n, w->weight);
-    w->begins = planned_alloc(id, n, w->weight, &w->tier);
+    w->part = planned_alloc(id, n, w->weight, &w->tier);
 }
 
 static void note_freed(site_id id, size_t n, uint32_t weight)

@@ -136,8 +136,9 @@ bool control_start_thread(void *(*fn)(void *), size_t stack)
 static bool start_once(void)
 {
     if (!pause_may_start() || !runtime_lets_threads() ||
+        __atomic_load_n(&tried, __ATOMIC_ACQUIRE) || !pause_memory_is_ours() ||
         __atomic_exchange_n(&tried, 1, __ATOMIC_ACQ_REL))
-        return true;
+        return true; /* a child that has its parent's memory leaves the thread to its parent */
     __atomic_store_n(&running, 1, __ATOMIC_RELEASE); /* before it, which may end at once */
     if (control_start_thread(control_main, STACK_BYTES))
         return true;

@@ -298,8 +298,9 @@ int engage_pm(size_t bytes)
     static int failed;
     hy_guard_enter();
     bool room = supply_loaded() || os_limits_leave(LOAD_ROOM, LOAD_DATA);
-    if (hy_machine.backend == HY_PM_FILE && os_data_limit() != UINT64_MAX)
-        room = false; /* supply.c says why */
+    if ((hy_machine.backend == HY_PM_FILE && os_data_limit() != UINT64_MAX) || /* supply.c */
+        !malloc_is_one_family()) /* as libnuma's constructor has its lines from getline */
+        room = false;
     if (!failed && room && !supply_loaded())
         failed = load_memkind();
     int e = failed ? failed : !room ? -ENOMEM : supply_fill(bytes);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * fork: every lock of ours is taken in the order in which they nest, so that
  * the child finds everything at rest. */
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/guard.h"
 #include "classifier.h"
@@ -166,6 +169,28 @@ void fork_unhandled_ends(bool child)
         child_begins();
     else
         parent_goes_on();
+}
+
+static bool limits_memory(int resource, const void *limit)
+{
+    return (resource == RLIMIT_AS || resource == RLIMIT_DATA) && limit && os_can_read(limit) &&
+           ((const struct rlimit *)limit)->rlim_cur != RLIM_INFINITY;
+}
+
+bool fork_limit_begins(pid_t pid, int resource, const void *limit)
+{
+    if (!installed || !supply_has_files() || !limits_memory(resource, limit) ||
+        (pid && pid != os_pid()) || !pause_memory_is_ours())
+        return false;
+    fork_begins();
+    return true;
+}
+
+void fork_limit_ends(void)
+{
+    int saved = errno;
+    parent_goes_on();
+    errno = saved;
 }
 
 /* memkind's jemalloc has its own handlers, which run before ours, as they are younger. Nobody

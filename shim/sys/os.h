@@ -54,6 +54,8 @@ bool os_has_foreign_mempolicy(void);
 int os_memory_nodes(uint64_t *ret_mask);
 /* Is every new mapping in memory at once (mlockall)? By trying it. */
 bool os_locks_future(void);
+/* Can the word at this address, whatever it is, be read? errno stays. */
+bool os_can_read(const void *word);
 /* RLIMIT_AS and RLIMIT_DATA in bytes, UINT64_MAX when unlimited. */
 uint64_t os_address_limit(void);
 uint64_t os_data_limit(void);

@@ -82,7 +82,7 @@ static void ask(struct object *x, uint64_t now_ns, objects_where_fn *where)
             there += tier[i] >= 0;
         }
     }
-    if (dram != x->dram)
+    if (x->asked_ns != 0 && dram != x->dram) /* the first look tells where it has been */
         x->changed_ns = now_ns;
     x->dram = there == 0 ? x->pages : dram; /* nothing is there that could be moved */
     x->asked_ns = now_ns;

@@ -455,9 +455,10 @@ uint64_t staging_serve(void)
 
 void staging_each(void (*fn)(void *base, size_t bytes))
 {
-    for (unsigned i = 0; e && i < e->objects.n; i++) {
+    unsigned n = e && e->shadow.running + e->shadow.waiting > 0 ? e->objects.n : 0;
+    for (unsigned i = 0; i < n; i++) {
         const struct object *x = &e->objects.object[i];
-        if (x->staged > 0 && x->pages > 0)
+        if (x->staged > 0 && x->pages > 0 && wanted[i] != NEVER)
             fn((void *)x->base, x->pages * HY_PAGE);
     }
 }

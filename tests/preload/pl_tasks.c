@@ -294,6 +294,13 @@ static void plugin(const char *file)
     }
 }
 
+/* PL_TASKS_MS: how long who is preloaded gets to begin, and in the end to read what it was told. */
+static void rest(void)
+{
+    const char *ms = getenv("PL_TASKS_MS");
+    usleep(getenv("PL_TASKS_WAIT") ? 1000 * (useconds_t)(ms ? atoi(ms) : 300) : 0);
+}
+
 /* PL_TASKS_WAIT=N: until so many threads are there, those of who is preloaded. */
 static void wait_for_threads(void)
 {
@@ -307,7 +314,7 @@ static void wait_for_threads(void)
             closedir(d);
         usleep(2000);
     }
-    usleep(n ? 300000 : 0); /* and have begun */
+    rest();
 }
 
 int main(int argc, char **argv)
@@ -346,7 +353,7 @@ int main(int argc, char **argv)
         plugin(argv[2]);
     else
         return 2;
-    usleep(getenv("PL_TASKS_WAIT") ? 300000 : 0); /* what was told has been read */
+    rest();
     printf("%s %016lx\n", shape, (unsigned long)sum());
     return 0;
 }

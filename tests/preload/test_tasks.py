@@ -32,6 +32,10 @@ def clean():
             'OMP_NUM_THREADS': '3', 'OMP_WAIT_POLICY': 'passive'}
 
 
+def heard(tasks):
+    return tasks['ended'] + tasks['dropped_events']
+
+
 class TasksTest(unittest.TestCase):
     def setUp(self):
         self.work = pathlib.Path(tempfile.mkdtemp(prefix='hybrid-tasks-'))
@@ -52,25 +56,28 @@ class TasksTest(unittest.TestCase):
                                **{'PL_TASKS_WAIT': '3', **STEER, **env})
         return out, json.loads(report.read_text(encoding='utf-8'))
 
-    def watched(self, command, **env):
-        """Its report, of a run whose tasks were seen: who reads may begin late on a busy computer."""
-        for _ in range(4):
-            _, report = self.preloaded(command, 'on', **env)
-            if report['tasks']['types']:
+    def until(self, enough, command, tasks='on', **env):
+        """Output and report of the first of some runs whose report is enough: on a busy computer who
+        reads what tasks tell begins late, so that each run gives it more time than the one before."""
+        for ms in (300, 600, 1200, 2400, 4800):
+            out, report = self.preloaded(command, tasks, **{**env, 'PL_TASKS_MS': str(ms)})
+            if enough(report['tasks']):
                 break
-        return report
+        return out, report
+
+    def watched(self, command, **env):
+        """The report of a run of which tasks were seen to end."""
+        return self.until(lambda t: any(k['ran'] for k in t['types']), command, **env)[1]
 
     def same(self, command, watched, **env):
         plain = self.run_program(command)
         for tasks in ('off', 'on'):
             with self.subTest(command=command, tasks=tasks):
-                out, report = self.preloaded(command, tasks, **env)
+                told = watched and tasks == 'on'
+                out, report = self.until(lambda t, told=told: heard(t) > 0 or not told, command,
+                                         tasks, **env)
                 self.assertEqual(out, plain)
-                told = report['tasks']['ended'] + report['tasks']['dropped_events']
-                if told == 0 and watched and tasks == 'on':  # who reads had not begun: a busy computer
-                    _, report = self.preloaded(command, tasks, **env)
-                    told = report['tasks']['ended'] + report['tasks']['dropped_events']
-                self.assertEqual(told > 0, watched and tasks == 'on', report['tasks'])
+                self.assertEqual(heard(report['tasks']) > 0, told, report['tasks'])
 
     def test_every_shape_computes_the_same(self):
         for shape in SHAPES:
@@ -78,11 +85,9 @@ class TasksTest(unittest.TestCase):
 
     def test_loops_are_counted(self):
         self.assertEqual(self.preloaded([ARGS.tasks, 'loops'], 'off')[1]['tasks']['loops'], 0)
-        for _ in range(3):  # those before watching began are not: a busy computer
-            loops = self.preloaded([ARGS.tasks, 'loops'], 'on')[1]['tasks']['loops']
-            if loops == 18:
-                break
-        self.assertEqual(loops, 18)
+        # Those before watching began are not.
+        _, report = self.until(lambda t: t['loops'] == 18, [ARGS.tasks, 'loops'])
+        self.assertEqual(report['tasks']['loops'], 18)
 
     def test_names_without_a_runtime(self):
         """A program that asks whether there is a runtime finds our names: they do what is asked."""
@@ -109,15 +114,16 @@ class TasksTest(unittest.TestCase):
         # Two dependences of 256 KiB, less the pages at the borders; no instance ran on PM.
         line = r'(task\d+ = \w+\+0x\w+ 25[26]K\+25[26]K [1-9]\d*) \d+[um]s -\n'
         self.assertRegex(text, line)
-        profile.write_text(re.sub(line, r'\1 1us 1s\n', text), encoding='utf-8')
-        for name, least, most in (('none', -1e6, 1e6), (str(profile), 1e7, 1e9)):
+        # An hour each: what a busy computer does to the tasks of this run is nothing beside it.
+        profile.write_text(re.sub(line, r'\1 1us 3600s\n', text), encoding='utf-8')
+        for name, least, most in (('none', -2e10, 2e10), (str(profile), 2e10, 3.6e12)):
             report = self.watched(command, HYBRID_PROFILE=name)
             saving = max(t['saving_ns'] for t in report['tasks']['types'])
             self.assertTrue(least < saving <= most, (name, report['tasks']))
 
     def test_tiny_tasks_are_soon_left_alone(self):
-        _, report = self.preloaded([ARGS.tasks, 'tiny', 2000000], 'on')
-        self.assertLess(report['tasks']['ended'] + report['tasks']['dropped_events'], 1000000)
+        _, report = self.until(lambda t: heard(t) < 1000000, [ARGS.tasks, 'tiny', 2000000])
+        self.assertLess(heard(report['tasks']), 1000000)
 
     def test_tasks_of_libraries_that_come_and_go(self):
         self.same([ARGS.tasks, 'plugin', ARGS.plugin], True)
@@ -138,9 +144,9 @@ class TasksTest(unittest.TestCase):
             command = [ARGS.tasks, shape]
             plain = self.run_program(command, OMP_TOOL_LIBRARIES=ARGS.tool)
             self.assertRegex(plain, r'tool: [1-9]\d* tasks')
-            out, report = self.preloaded(command, 'on', OMP_TOOL_LIBRARIES=ARGS.tool)
+            out, report = self.until(heard, command, OMP_TOOL_LIBRARIES=ARGS.tool)
             self.assertEqual(out, plain)
-            self.assertGreater(report['tasks']['ended'] + report['tasks']['dropped_events'], 0)
+            self.assertGreater(heard(report['tasks']), 0)
 
 
 if __name__ == '__main__':

@@ -68,8 +68,11 @@ def data_limit(ctx):
     """memkind's fork handlers crashed; and PM took what it could not use."""
     for mib in ('40', '60', '100', '250'):
         program(ctx, 'hz_data_limit', mib, timeout=90)
-    ctx.expect_ours = r'stays shared with the child' # what was laid on files before the limit came
     program(ctx, 'hz_data_limit')
+    ctx.expect_ours = r'registry .* cannot be used \(ENOMEM\)' # where placement begins under the limit
+    for resource in ('data', 'as'):
+        for by in 'lpLPo':
+            program(ctx, 'hz_data_limit', 'lowered', resource, by)
 
 
 def places(ctx):
@@ -331,8 +334,8 @@ def subreaper(ctx):
 
 CASES = {name: simple(name) for name in (
     'fn_malloc', 'fn_calloc', 'fn_realloc', 'fn_reallocarray', 'fn_free', 'fn_aligned', 'fn_usable', 'fn_libc', 'fn_libc_names', 'fn_new',
-    'fn_mmap', 'fn_mremap', 'fn_pthread', 'hz_signals', 'hz_longjmp', 'hz_exceptions', 'hz_spawn', 'hz_cancel',
-    'hz_exit_race', 'hz_policy', 'hz_stacks', 'hz_reserve', 'hz_syscalls', 'hz_fork_memory', 'hz_cross_free', 'hz_copies', 'hz_alignment')}
+    'fn_mmap', 'fn_mremap', 'fn_pthread', 'fn_refused', 'hz_signals', 'hz_longjmp', 'hz_exceptions', 'hz_spawn', 'hz_cancel',
+    'hz_exit_race', 'hz_policy', 'hz_stacks', 'hz_reserve', 'hz_syscalls', 'hz_fork_memory', 'hz_cross_free', 'hz_copies', 'hz_alignment', 'hz_shared_child', 'fn_half_malloc')}
 CASES.update({
     'fn_stress': simple('fn_stress', '6000'), 'hz_exit_growth': simple('hz_exit_growth', '100'), 'hz_limits_inherited': simple('hz_limits', 'inherit'),
     'hz_signal_exit': simple('hz_signal_calls', 'exit'), 'hz_signal_fork': simple('hz_signal_calls', 'fork'),
@@ -348,6 +351,8 @@ ONE = [Setting('library')]
 WAITING = ('hz_rights', 'hz_sandbox', 'hz_descriptors', 'hz_born_confined', 'hz_places')
 CHOSEN = ('default', 'late-emulated', 'tiny-emulated', 'pm-shm', 'pm-capped')
 OWN_SETTINGS = {'hz_filter_moment': [s for s in harness.all_settings() if s.name in ('default', 'late-emulated', 'dram-emulated', 'pm-shm')],
+                'hz_shared_child': [s for s in harness.all_settings() if s.name in CHOSEN],
+                'fn_half_malloc': [s for s in harness.all_settings() if s.name in CHOSEN],
                 'hz_remap': ONE, 'hz_setlocale': [s for s in harness.all_settings() if s.name == 'tiny-emulated'], 'hz_full_pm': ONE, 'hz_full_file_system': ONE, 'hz_pm_gone_before': ONE, 'hz_pm_gone_while_running': ONE, 'hz_secure': ONE,
                 'hz_thread_churn_long': [s for s in harness.all_settings() if s.name in ('passive', 'pm-emulated', 'tiny-shm')]}
 

@@ -23,11 +23,16 @@ bool share_is_asked(struct share *s, uint64_t asked, uint64_t held)
     return more;
 }
 
-bool share_is_growing_into(struct share *s, uint64_t pages)
+uint64_t share_growth(struct share *s, uint64_t pages)
 {
-    bool more = pages > s->most;
+    uint64_t more = pages - HY_MIN(s->most, pages);
     s->most = HY_MAX(s->most, pages);
     return more;
+}
+
+uint64_t share_swaps(uint64_t swaps, uint64_t growth)
+{
+    return swaps > growth && swaps - growth > growth ? swaps : 0;
 }
 
 uint64_t share_room(uint64_t on, uint64_t spare, uint64_t up, uint64_t down, uint64_t asked)

@@ -20,9 +20,11 @@ struct share {
 bool share_grows(struct share *s, uint64_t bytes);
 /* So much is asked of a process that has `held` on DRAM. True: clearly more than before. */
 bool share_is_asked(struct share *s, uint64_t asked, uint64_t held);
-/* So many pages are in memory. True: more than ever, so others will follow, and DRAM that an
- * exchange makes free would go to them before the page that it is for comes up. */
-bool share_is_growing_into(struct share *s, uint64_t pages);
+/* So many pages are in memory: how many more than ever. As many may follow by the next look, and DRAM
+ * that an exchange makes free would go to them before the page that it is for comes up. */
+uint64_t share_growth(struct share *s, uint64_t pages);
+/* Of so many exchanges, all or none: more pages must come up than growth can take the place of. */
+uint64_t share_swaps(uint64_t swaps, uint64_t growth);
 /* Pages that may lie on DRAM where the kernel places what is new: `on` are there, `spare` were free
  * when the pass began, in which so many came `up` and went `down`. Of a program that is `asked` for
  * some none come up: what it vacates is others'. */

@@ -76,6 +76,13 @@ uint64_t placement_free(const struct place_machine *m, unsigned self)
     return sub_sat(free_dram(m), wishes_from_rank(m, rank + 1));
 }
 
+uint64_t placement_share(const struct place_machine *m, unsigned self, uint64_t asked)
+{
+    uint64_t held = self < n_apps(m) ? m->app[self].dram_bytes : 0;
+
+    return add_sat(sub_sat(held, asked), placement_free(m, self));
+}
+
 struct place_decision placement_decide(const struct place_machine *m, unsigned self, uint64_t bytes)
 {
     struct place_decision d = {.tier = HY_PM, .wish_bytes = 0};

@@ -37,6 +37,9 @@ struct place_decision placement_decide(const struct place_machine *m, unsigned s
                                        uint64_t bytes);
 /* DRAM that nobody holds and nobody more sensitive than app[self] wishes for. */
 uint64_t placement_free(const struct place_machine *m, unsigned self);
+/* DRAM that app[self] can have: what it holds less what it is asked to give up, and what is free to
+ * it. By one snapshot: what it has claimed or given back since stands in neither. */
+uint64_t placement_share(const struct place_machine *m, unsigned self, uint64_t asked);
 /* How much of `bytes` that it would like app[self] may wish for: what CPU-bound ones hold, less
  * what others of its rank and above wish for already. */
 uint64_t placement_wish(const struct place_machine *m, unsigned self, uint64_t bytes);

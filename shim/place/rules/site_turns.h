@@ -26,7 +26,7 @@ bool site_turns_meet(const struct site_turn *t, const struct site_turn *other, u
  * before the block is gone? `saves`, `kept_saves`: what a byte of either saves there. What it does
  * not find there lies on PM. */
 bool site_turn_pays(uint64_t n, uint64_t left, uint64_t kept, double saves, double kept_saves);
-/* What it begins on: all of it if that pays, else what is left beside what is kept. */
+/* The part of it that gets DRAM: all of it if that pays, else what is left beside what is kept. */
 uint64_t site_turn_part(uint64_t n, uint64_t left, uint64_t kept, double saves, double kept_saves);
 
 #endif

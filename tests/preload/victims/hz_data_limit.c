@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Little memory to be written (RLIMIT_DATA), from the start or since a moment ago: half of what the
  * limit leaves can be had at least, and when nothing is left the program still forks, with its heap
- * whole in both processes. */
+ * whole in both processes. A limit that is lowered below what is there (RLIMIT_AS as well, by any
+ * of the calls for it) shares no memory with a child: what it writes its parent does not see. */
 #include "victim.h"
 
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 #define MIB   ((size_t)1 << 20)
 #define BLOCK ((size_t)500000)
@@ -60,8 +62,68 @@ static void fork_and_free(int n)
     }
 }
 
+/* The calls that set a limit: l, p by the libc; L, P by their numbers; o: of another process. */
+static void lower(int resource, char by)
+{
+    struct rlimit to = {MIB, RLIM_INFINITY};
+    pid_t p = by == 'o' ? fork() : 0;
+    CHECK(p >= 0);
+    if (by == 'o' && p == 0) {
+        pause();
+        _exit(0);
+    }
+    int r = by == 'l'   ? setrlimit((__rlimit_resource_t)resource, &to)
+            : by == 'p' ? prlimit(0, (enum __rlimit_resource)resource, &to, NULL)
+            : by == 'L' ? (int)syscall(SYS_setrlimit, resource, &to)
+                        : (int)syscall(SYS_prlimit64, p, resource, &to, NULL);
+    CHECK(r == 0);
+    if (by == 'o')
+        CHECK(kill(p, SIGKILL) == 0 && reap(p) == 1000 + SIGKILL);
+}
+
+static void lowered(int resource, char by)
+{
+    enum { N = 60, SMALL = 2000 };
+    char *small[SMALL];
+    for (int i = 0; i < N; i++)
+        memset(block[i] = malloc(BLOCK), i, BLOCK);
+    for (int i = 0; i < SMALL; i++)
+        memset(small[i] = malloc(700), i, 700);
+    for (int i = 0; i < N; i += 3) { /* holes as well */
+        free(block[i]);
+        block[i] = NULL;
+    }
+    lower(resource, by);
+    for (int round = 0; round < 3; round++) {
+        pid_t p = fork();
+        CHECK(p >= 0);
+        for (int i = 0; p == 0 && i < N; i++)
+            if (block[i])
+                memset(block[i], 99, BLOCK);
+        for (int i = 0; p == 0 && i < SMALL; i++)
+            memset(small[i], 99, 700);
+        if (p == 0)
+            _exit(7);
+        CHECK(reap(p) == 7);
+        for (int i = 0; i < SMALL; i++)
+            CHECK(small[i][0] == (char)i && small[i][699] == (char)i);
+        for (int i = 0; i < N; i++)
+            CHECK(!block[i] || (block[i][0] == (char)i && block[i][BLOCK - 1] == (char)i));
+        for (int i = round; i < N; i += 7) { /* what was free is used again, what was not is freed */
+            free(block[i]);
+            block[i] = NULL;
+            free(malloc(1000));
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 4) {
+        lowered(*argv[2] == 'a' ? RLIMIT_AS : RLIMIT_DATA, *argv[3]);
+        puts("ok");
+        return 0;
+    }
     size_t mib = argc > 1 ? (size_t)atol(argv[1]) : 0;
     if (argc == 2) { /* from the start */
         limit(mib * MIB);

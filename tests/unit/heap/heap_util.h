@@ -74,27 +74,28 @@ static bool trim(enum hy_tier t, void *p, size_t bytes)
     return purge(t, p, bytes) == 0;
 }
 
-/* Ends of blocks that lie on PM. */
-static bool may_split;
-static char *split_at;
-static size_t split_bytes;
+/* A part of a block lies on PM. */
+static bool may_split, split_striped;
+static char *split_block;
+static size_t split_size, split_bytes;
 
-static bool split(void *p, size_t bytes)
+static bool split(void *block, size_t size, size_t away, bool striped)
 {
-    if (!may_split || !charge(HY_PM, bytes, false))
+    if (!may_split || !charge(HY_PM, away, false))
         return false;
-    split_at = p;
-    split_bytes = bytes;
+    split_block = block;
+    split_size = size;
+    split_bytes = away;
+    split_striped = striped;
     return true;
 }
 
-static void join(void *p, size_t bytes)
+static void join(void *block)
 {
-    assert_ptr_equal(p, split_at);
-    assert_int_equal(bytes, split_bytes);
-    assert_int_equal(purge(HY_DRAM, p, bytes), 0);
-    discharge(HY_PM, bytes);
-    split_at = NULL;
+    assert_ptr_equal(block, split_block);
+    assert_int_equal(purge(HY_DRAM, split_block + split_size - split_bytes, split_bytes), 0);
+    discharge(HY_PM, split_bytes);
+    split_block = NULL;
 }
 
 /* Pages of DRAM's range that the kernel has put on PM. */

@@ -161,7 +161,8 @@ static void a_large_block_lies_across_the_end_of_dram(void **state)
     size_t whole = heap_usable_size(p);
     assert_int_equal(heap_tier_of(p), HY_DRAM);
     assert_int_equal(charged[HY_DRAM] - before[HY_DRAM], left);
-    assert_ptr_equal(split_at + split_bytes,
+    assert_false(split_striped); /* its end, as first touch would have it */
+    assert_ptr_equal(split_block + split_size,
                      (char *)((uintptr_t)p & ~(HY_PAGE - 1)) + hy_align_up(whole, HY_PAGE));
     assert_in_range(split_bytes, n - left, n - left + 2 * HY_PAGE);
     assert_int_equal(charged[HY_PM] - before[HY_PM], split_bytes);
@@ -174,7 +175,7 @@ static void a_large_block_lies_across_the_end_of_dram(void **state)
     assert_int_equal(heap_tier_of(q), HY_PM);
     heap_free(q);
     heap_free(p);
-    assert_null(split_at);
+    assert_null(split_block);
     heap_trim(HY_DRAM);
     heap_trim(HY_PM);
     assert_int_equal(charged[HY_DRAM], before[HY_DRAM]);
@@ -184,26 +185,30 @@ static void a_large_block_lies_across_the_end_of_dram(void **state)
     p = heap_alloc_zeroed(n, &dram);
     for (size_t i = 0; i < n; i += HY_PAGE)
         assert_int_equal(p[i], 0);
-    assert_null(split_at);
+    assert_null(split_block);
     heap_free(p);
 }
 
-static void a_block_for_pm_may_begin_on_dram(void **state)
+static void a_block_for_pm_may_have_a_part_on_dram(void **state)
 {
     const size_t n = 10 * HY_MIB, first = 3 * HY_MIB;
     uint64_t before[HY_TIERS] = {charged[HY_DRAM], charged[HY_PM]};
     struct heap_want w = pm;
     (void)state;
     may_split = true;
-    w.begins = first;
+    w.part = first;
     char *p = heap_alloc(n, &w);
     assert_int_equal(heap_tier_of(p), HY_DRAM);
     assert_in_range(charged[HY_DRAM] - before[HY_DRAM], first - HY_PAGE, first);
     assert_int_equal(charged[HY_PM] - before[HY_PM], split_bytes);
     assert_in_range(split_bytes, n - first, n - first + 2 * HY_PAGE);
+    assert_true(split_striped);
     memset(p, 1, n);
     heap_free(p);
-    assert_null(split_at);
+    assert_null(split_block);
+    /* Which of its pages are in memory is known to nobody: none is kept. */
+    assert_int_equal(charged[HY_DRAM], before[HY_DRAM]);
+    assert_int_equal(charged[HY_PM], before[HY_PM]);
     /* Where nothing is split: PM, as was asked for. */
     may_split = false;
     p = heap_alloc(n, &w);
@@ -426,7 +431,7 @@ int main(void)
         HEAP_TEST(a_medium_without_room_is_not_used),
         HEAP_TEST(a_full_tier_gives_way_to_the_other),
         HEAP_TEST(a_large_block_lies_across_the_end_of_dram),
-        HEAP_TEST(a_block_for_pm_may_begin_on_dram),
+        HEAP_TEST(a_block_for_pm_may_have_a_part_on_dram),
         HEAP_TEST(nothing_left_is_null_and_recovers),
         HEAP_TEST(small_classes_return_to_the_favoured_tier),
         HEAP_TEST(every_small_size_has_the_bin_of_its_class),

@@ -328,12 +328,19 @@ static void exchanges_wait_until_memory_has_come(void **state)
 {
     struct share s = {0};
     (void)state;
-    assert_true(share_is_growing_into(&s, 100));
-    assert_true(share_is_growing_into(&s, 101));
-    assert_false(share_is_growing_into(&s, 101));
-    assert_false(share_is_growing_into(&s, 60)); /* temporaries have gone */
-    assert_false(share_is_growing_into(&s, 101));
-    assert_true(share_is_growing_into(&s, 102));
+    assert_int_equal(share_growth(&s, 100), 100);
+    assert_int_equal(share_growth(&s, 101), 1);
+    assert_int_equal(share_growth(&s, 101), 0);
+    assert_int_equal(share_growth(&s, 60), 0); /* temporaries have gone */
+    assert_int_equal(share_growth(&s, 101), 0);
+    assert_int_equal(share_growth(&s, 103), 2);
+
+    assert_int_equal(share_swaps(30, 300), 0);
+    assert_int_equal(share_swaps(30, 15), 0); /* as many would be for nothing as not */
+    assert_int_equal(share_swaps(30, 14), 30);
+    assert_int_equal(share_swaps(30, 0), 30);
+    assert_int_equal(share_swaps(0, 0), 0);
+    assert_int_equal(share_swaps(30, UINT64_MAX), 0);
 }
 
 static void others_ask_for_more(void **state)

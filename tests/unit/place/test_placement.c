@@ -239,6 +239,21 @@ static void test_a_machine_settles(void **state)
     assert_int_equal(total(true, false), 0);
 }
 
+/* Alone, all of it, whatever it has claimed so far. */
+static void test_what_one_can_have(void **state)
+{
+    struct place_machine one = {.dram_budget = 10, .n_apps = 1, .app = {{BW, 4, 0, 0}}};
+    (void)state;
+    assert_int_equal(placement_share(&one, 0, 0), 10);
+    assert_int_equal(placement_share(&one, 0, 3), 7);
+    assert_int_equal(placement_share(&one, 0, 9), 6);
+    assert_int_equal(placement_share(&one, 1, 0), 6); /* a stranger: what is free */
+    struct place_machine two = {
+        .dram_budget = 10, .n_apps = 2, .app = {{CPU, 4, 0, 0}, {BW, 3, 5, 2}}};
+    assert_int_equal(placement_share(&two, 0, 2), 3); /* the other's wish is not free */
+    assert_int_equal(placement_share(&two, 1, 0), 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,6 +262,7 @@ int main(void)
         cmocka_unit_test(test_strangers_and_wrong_counts),
         cmocka_unit_test(test_what_holds_on_any_machine),
         cmocka_unit_test(test_a_machine_settles),
+        cmocka_unit_test(test_what_one_can_have),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
