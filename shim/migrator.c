@@ -278,7 +278,7 @@ static bool look(struct migrate_pass *pass)
 static void publish(struct migrate_pass *pass)
 {
     sampler_totals(pass->pages, pass->on);
-    pass->wanted_pages = sampler_wanted();
+    pass->wanted_pages = worth_wanted(&m.worth);
     if (worth_is_evidence(&m.worth) && sampler_cold(pass->cold, &pass->cold_pages)) {
         pass->exchange_ns = worth_exchange_ns();
         pass->takes_pages = sampler_ranked(m.worth.fill_from);
@@ -361,7 +361,7 @@ static bool one_pass(void)
         return false;
     }
     look_beside();
-    room_note_free(&m.room);
+    room_note_free(&m.room, (int64_t)(m.view.up_bytes - m.view.down_bytes));
     migrate_tasks_pin();
     bool fills = fill_free(&pass);
     sampler_totals(pass.pages, pass.on);

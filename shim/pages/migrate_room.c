@@ -12,12 +12,13 @@
 uint64_t room_pages(const struct migrate_room *r, const uint64_t on[HY_TIERS],
                     const struct migrate_pass *pass)
 {
-    uint64_t vacated = pass->down_pages - HY_MIN(pass->up_pages, pass->down_pages);
     uint64_t most = shares_most() / HY_PAGE; /* what others gain more from is theirs */
     struct policy_view v;
     policy_get(&v);
     if (floor_on()) /* what is charged may lie on PM, or not be touched yet */
-        return HY_MIN(on[HY_DRAM] + HY_MAX(r->spare / HY_PAGE, vacated), most);
+        return HY_MIN(share_room(on[HY_DRAM], spare_bytes(&r->spare) / HY_PAGE, pass->up_pages,
+                                 pass->down_pages, v.asked / HY_PAGE),
+                      most);
     int64_t room = (int64_t)(policy_dram_share() / HY_PAGE) - (int64_t)(v.used[HY_DRAM] / HY_PAGE);
     return HY_MIN((uint64_t)HY_MAX((int64_t)on[HY_DRAM] + room, (int64_t)0), most);
 }
@@ -40,12 +41,13 @@ bool room_settled(struct migrate_room *r, uint64_t blocks)
     return settled;
 }
 
-void room_note_free(struct migrate_room *r)
+void room_note_free(struct migrate_room *r, int64_t up)
 {
-    r->free[r->at++ % SPARE_PASSES] = floor_dram_free();
-    r->spare = UINT64_MAX;
-    for (unsigned i = 0; i < SPARE_PASSES; i++)
-        r->spare = HY_MIN(r->spare, r->free[i]);
+    uint64_t held;
+    if (up > r->up)
+        spare_taken(&r->spare, (uint64_t)(up - r->up));
+    r->up = up;
+    spare_note(&r->spare, floor_dram_free(), policy_may_ask(&held) ? &held : NULL);
 }
 
 bool room_for_all(void)

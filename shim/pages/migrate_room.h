@@ -7,12 +7,9 @@
 #include "migrator.h"
 #include "pages/rules/share.h"
 
-#define SPARE_PASSES 16u
-
 struct migrate_room { /* zeros at first */
-    /* DRAM that was free at the ends of the last passes, and the least of it. */
-    uint64_t free[SPARE_PASSES], spare;
-    unsigned at;
+    struct spare spare;
+    int64_t up; /* bytes on balance, until the last pass */
     uint64_t blocks; /* watched, at the last pass */
     struct share share;
 };
@@ -24,8 +21,8 @@ uint64_t room_pages(const struct migrate_room *r, const uint64_t on[HY_TIERS],
 bool room_changed(struct migrate_room *r);
 /* No memory has come or gone since the last pass. */
 bool room_settled(struct migrate_room *r, uint64_t blocks);
-/* At the end of a pass. */
-void room_note_free(struct migrate_room *r);
+/* At the end of a look; `up` bytes have come up by now, on balance. */
+void room_note_free(struct migrate_room *r, int64_t up);
 /* All lies on DRAM, and nobody asks for it: nothing that looking could tell would be acted on. */
 bool room_for_all(void);
 

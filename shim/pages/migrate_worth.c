@@ -54,6 +54,11 @@ bool worth_is_evidence(const struct migrate_worth *v)
     return v->counted && v->passes >= EVIDENCE;
 }
 
+uint64_t worth_wanted(const struct migrate_worth *v)
+{
+    return v->counted && v->rule.passes > 0 ? sampler_ranked(v->fill_from) : sampler_wanted();
+}
+
 /* A unit of what was told of, in a pass. */
 static double unit_ns(void)
 {

@@ -27,6 +27,9 @@ bool worth_begin(struct migrate_worth *v);
 double worth_exchange_ns(void);
 /* Have so many passes been counted that others may go by them? */
 bool worth_is_evidence(const struct migrate_worth *v);
+/* Pages of PM that would be on DRAM if there were room: those that are worth the move, or, where
+ * accesses are not counted, are in use. */
+uint64_t worth_wanted(const struct migrate_worth *v);
 void worth_end(struct migrate_worth *v);
 /* Exchanges that may be made now, by what was earned and what the purse has left, and between
  * which pages (v->below). */

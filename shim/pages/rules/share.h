@@ -25,5 +25,27 @@ bool share_is_asked(struct share *s, uint64_t asked, uint64_t held);
 uint64_t share_growth(struct share *s, uint64_t pages);
 /* Of so many exchanges, all or none: more pages must come up than growth can take the place of. */
 uint64_t share_swaps(uint64_t swaps, uint64_t growth);
+/* Pages that may lie on DRAM where the kernel places what is new: `on` are there, `spare` were free
+ * when the pass began, in which so many came `up` and went `down`. Of a program that is `asked` for
+ * some none come up: what it vacates is others'. */
+uint64_t share_room(uint64_t on, uint64_t spare, uint64_t up, uint64_t down, uint64_t asked);
+
+#define SPARE_PASSES 16u
+
+/* Zeros at first. */
+struct spare {
+    uint64_t free[SPARE_PASSES], held[SPARE_PASSES]; /* at the ends of the last passes */
+    unsigned at;
+};
+
+/* At the end of a pass `free` bytes of DRAM are free, and programs that may be asked for theirs hold
+ * `held`; NULL: this one may not ask. */
+void spare_note(struct spare *s, uint64_t free, const uint64_t *held);
+/* So much of that may pages come to: what was free at the ends of all these passes, since what is
+ * free for a moment goes into the next allocations; and what others have given up meanwhile, who
+ * do not take it back. */
+uint64_t spare_bytes(const struct spare *s);
+/* So many bytes have come to it. */
+void spare_taken(struct spare *s, uint64_t bytes);
 
 #endif

@@ -111,6 +111,12 @@ uint64_t placement_wish(const struct place_machine *m, unsigned self, uint64_t b
     return HY_MIN(bytes, sub_sat(held_by_cpu_bound(m), others));
 }
 
+bool placement_may_ask(const struct place_machine *m, unsigned self, uint64_t *ret_held)
+{
+    *ret_held = held_by_cpu_bound(m);
+    return self < n_apps(m) && rank_of(m->app[self].cls) > 0;
+}
+
 uint64_t placement_asked_of(const struct place_machine *m, unsigned self)
 {
     uint64_t held, asked, before = 0;

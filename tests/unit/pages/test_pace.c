@@ -358,6 +358,60 @@ static void others_ask_for_more(void **state)
     assert_true(share_is_asked(&s, 1, 0));
 }
 
+static void what_others_ask_for_is_no_room(void **state)
+{
+    (void)state;
+    assert_int_equal(share_room(100, 0, 0, 0, 0), 100);
+    assert_int_equal(share_room(90, 0, 0, 10, 0), 100); /* pages change places */
+    assert_int_equal(share_room(100, 20, 0, 0, 0), 120);
+    assert_int_equal(share_room(115, 20, 15, 0, 0), 120);
+    assert_int_equal(share_room(125, 20, 25, 0, 0), 125);
+    /* Asked for more than is free, then for less. */
+    assert_int_equal(share_room(100, 20, 0, 0, 70), 50);
+    assert_int_equal(share_room(60, 20, 0, 40, 70), 30);
+    assert_int_equal(share_room(60, 20, 0, 40, 10), 60);
+    assert_int_equal(share_room(100, 20, 0, 0, 300), 0);
+    assert_int_equal(share_room(100, UINT64_MAX / HY_PAGE, 0, 0, 1), 100); /* no end to it */
+}
+
+/* What is free for a moment is not spare, unless who may be asked for DRAM has just given it up. */
+static void what_was_given_up_is_spare_at_once(void **state)
+{
+    struct spare s = {0};
+    uint64_t held = 1000;
+    (void)state;
+    for (unsigned i = 1; i < SPARE_PASSES; i++) {
+        spare_note(&s, 500, &held);
+        assert_int_equal(spare_bytes(&s), 0);
+    }
+    spare_note(&s, 500, &held);
+    assert_int_equal(spare_bytes(&s), 500);
+    spare_note(&s, 800, &held); /* what the program itself has freed */
+    assert_int_equal(spare_bytes(&s), 500);
+    held = 800;
+    spare_note(&s, 1000, &held);
+    assert_int_equal(spare_bytes(&s), 700);
+    spare_note(&s, 600, &held); /* others were faster */
+    assert_int_equal(spare_bytes(&s), 600);
+    spare_note(&s, 0, &held);
+    assert_int_equal(spare_bytes(&s), 0);
+    spare_note(&s, 150, &held);
+    assert_int_equal(spare_bytes(&s), 150);
+    spare_taken(&s, 150);
+    spare_note(&s, 400, &held); /* its own again, but for what is left of what was given */
+    assert_int_equal(spare_bytes(&s), 50);
+    held = 1000; /* they have taken it back */
+    spare_note(&s, 400, &held);
+    assert_int_equal(spare_bytes(&s), 0);
+    held = 0;
+    spare_note(&s, 400, &held);
+    assert_int_equal(spare_bytes(&s), 400);
+    spare_note(&s, 400, NULL); /* nobody hears its wishes any more */
+    assert_int_equal(spare_bytes(&s), 0);
+    spare_note(&s, 400, &held);
+    assert_int_equal(spare_bytes(&s), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +431,8 @@ int main(void)
         cmocka_unit_test(what_others_leave_is_filled),
         cmocka_unit_test(exchanges_wait_until_memory_has_come),
         cmocka_unit_test(others_ask_for_more),
+        cmocka_unit_test(what_others_ask_for_is_no_room),
+        cmocka_unit_test(what_was_given_up_is_spare_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,6 +89,11 @@ static void test_shares_of_what_is_asked(void **state)
     assert_int_equal(placement_asked_of(&m, 2), 6);
     for (unsigned other = 1; other < 7; other += 2)
         assert_int_equal(placement_asked_of(&m, other), 0);
+    for (unsigned i = 0; i < 7; i++) { /* who may ask for what the two hold */
+        uint64_t held = 0;
+        assert_int_equal(placement_may_ask(&m, i, &held), i == 1 || i == 4);
+        assert_int_equal(held, 40);
+    }
     m.app[1].wish_bytes = 1000; /* all that they have, not more */
     assert_int_equal(placement_asked_of(&m, 0), 30);
     assert_int_equal(placement_asked_of(&m, 2), 10);
