@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * pl_lines THREADS KIB MS: on the emulated machine, threads write a word of each line of one block,
- * again and again, until MS of virtual time have passed (0: never) or standard input ends. Prints
- * 'up' once they do. */
+ * pl_lines THREADS KIB MS [HOT]: on the emulated machine, threads write a word of each line of one
+ * block, again and again, until MS of virtual time have passed (0: never) or standard input ends, and
+ * the first of them HOT KiB of another one more often. Prints 'up' once they do, and at the end of how
+ * many pages each eighth of the block is, and how many of them lie on DRAM. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -13,8 +14,8 @@
 #define MAX_THREADS 16
 #define LINE_WORDS  8
 
-static uint64_t *block;
-static size_t words, threads;
+static uint64_t *block, *hot;
+static size_t words, hot_words, threads;
 static int64_t end_ns = INT64_MAX;
 static int ended;
 
@@ -31,23 +32,38 @@ static void *run(void *arg)
     for (uint64_t round = 0; !__atomic_load_n(&ended, __ATOMIC_RELAXED); round++) {
         for (size_t i = words * id / threads; i < to; i += LINE_WORDS)
             block[i] = round;
+        for (size_t i = 0; id == 0 && i < 8 * hot_words; i += LINE_WORDS)
+            hot[i % hot_words] = round;
         if (id == 0 && (pmemu_vtime_ns() >= end_ns || input_ends()))
             __atomic_store_n(&ended, 1, __ATOMIC_RELAXED);
     }
     return NULL;
 }
 
+static void tell_places(void)
+{
+    size_t pages = words * sizeof(*block) / 4096;
+    for (size_t k = 0; k < 8; k++) {
+        size_t n = 0, dram = 0;
+        for (size_t i = pages * k / 8; i < pages * (k + 1) / 8; i++, n++)
+            dram += pmemu_tier_of((char *)block + i * 4096) == 0;
+        printf("%zu %zu\n", n, dram);
+    }
+}
+
 int main(int argc, char **argv)
 {
     pthread_t thread[MAX_THREADS];
 
-    if (argc != 4 || (threads = strtoul(argv[1], NULL, 10)) < 1 || threads > MAX_THREADS)
+    if (argc < 4 || (threads = strtoul(argv[1], NULL, 10)) < 1 || threads > MAX_THREADS)
         return 2;
     words = strtoul(argv[2], NULL, 10) * 1024 / sizeof(*block);
     if (strtol(argv[3], NULL, 10) > 0)
         end_ns = pmemu_vtime_ns() + strtol(argv[3], NULL, 10) * 1000000;
     block = calloc(words, sizeof(*block));
-    if (!block)
+    hot_words = argc > 4 ? strtoul(argv[4], NULL, 10) * 1024 / sizeof(*hot) : 0;
+    hot = malloc(hot_words * sizeof(*hot) + 1);
+    if (!block || !hot)
         return 1;
     for (size_t i = 1; i < threads; i++)
         if (pthread_create(&thread[i], NULL, run, (void *)i) != 0)
@@ -57,5 +73,6 @@ int main(int argc, char **argv)
     run(NULL);
     for (size_t i = 1; i < threads; i++)
         pthread_join(thread[i], NULL);
+    tell_places();
     return 0;
 }
