@@ -190,6 +190,14 @@ void *dl_global(const char *name)
     return look_up(RTLD_DEFAULT, name);
 }
 
+bool dl_is_definition(const void *fn)
+{
+    Dl_info info;
+    ElfW(Sym) *sym = NULL;
+    return dladdr1(fn, &info, (void **)&sym, RTLD_DL_SYMENT) == 0 || !sym ||
+           sym->st_shndx != SHN_UNDEF;
+}
+
 void *dl_open_private(const char *soname, char *err, size_t err_cap)
 {
     int saved = errno;
