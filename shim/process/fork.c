@@ -40,13 +40,13 @@ static __thread bool locked __attribute__((tls_model("initial-exec")));
 /* A handler of a signal forks in the middle of work of ours. The locks of what watches pages do not
  * know their owner: they are left alone, and the child watches none. */
 static __thread bool in_handler __attribute__((tls_model("initial-exec")));
-/* Forks of this thread under way: a handler of a signal may fork in the middle of one, or one of the
- * program's handlers that run inside of ours. */
+/* Forks of this thread under way: a handler of a signal may fork in the middle of one, or a
+ * handler of the program's that runs inside of ours. */
 static __thread int forking __attribute__((tls_model("initial-exec")));
 
 /* memkind's own handlers, which come late: kept from the libc, and called in the middle of ours.
- * Where the libc calls them, the program's handlers of before run in the child when memkind is still
- * locked, and one that forks never comes back. */
+ * Where the libc calls them, the program's handlers of before run in the child when memkind is
+ * still locked, and one that forks never comes back. */
 #define KEPT_MAX 8
 static struct kept {
     void (*prepare)(void);
@@ -265,7 +265,7 @@ void fork_limit_ends(void)
 /* Nobody who holds a lock of the heaps waits for memkind: only the control thread is ever inside
  * it, with no lock but the gate. The gate's handler is younger than all of before, so a fork waits
  * for the control thread first, with nothing held; ours takes memkind's locks, and then our own.
- * Where the program had loaded memkind, that one's handlers stand with the program's (n_kept: 0). */
+ * Where the program had loaded memkind, that one's handlers stand with the program's: n_kept 0. */
 static void gate_begins(void)
 {
     if (forking > 0 || gated != OPEN)
