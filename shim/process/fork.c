@@ -63,9 +63,18 @@ static __thread bool told __attribute__((tls_model("initial-exec"))); /* they, o
  * does not have. */
 static __thread enum { OPEN, BY_HANDLER, LATE } gated __attribute__((tls_model("initial-exec")));
 
+/* A child without memkind. Whoever held the gate is not here, so nobody waits for it. */
+static bool without;
+
+static void do_without(void)
+{
+    without = true;
+    supply_abandon();
+}
+
 static void take_gate_late(void)
 {
-    for (int i = 0; i < GATE_TRIES && gated == OPEN && supply_loaded(); i++) {
+    for (int i = 0; i < GATE_TRIES && gated == OPEN && !without && supply_loaded(); i++) {
         if (supply_gate_try())
             gated = LATE;
         else
@@ -167,7 +176,7 @@ static void fork_ends(bool child)
     if (child) {
         supply_child();
         if (supply_loaded() && !told && (n_kept > 0 || gated != BY_HANDLER))
-            supply_abandon();
+            do_without();
         policy_child(has_placed());
     }
     if (locked) {
@@ -196,7 +205,7 @@ static void parent_goes_on(void)
 static void child_begins(void)
 {
     if (control_loading())
-        supply_abandon();
+        do_without();
     fork_ends(true);
     control_postfork_child();
     if (!runtime_is_sandboxed())
@@ -268,7 +277,7 @@ void fork_limit_ends(void)
  * Where the program had loaded memkind, that one's handlers stand with the program's: n_kept 0. */
 static void gate_begins(void)
 {
-    if (forking > 0 || gated != OPEN)
+    if (forking > 0 || gated != OPEN || without)
         return;
     supply_gate_take();
     gated = BY_HANDLER;
