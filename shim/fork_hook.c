@@ -2,7 +2,8 @@
  * Children that are copies of the process, made by calls for which no fork handlers run. As after
  * fork, the child needs locks that nobody holds, a file of its own and no thread of ours to wait
  * for. clone with CLONE_VM, as of vfork and of threads, copies nothing. One that shares the table
- * of descriptors is left alone: what the child closes would be closed in its parent. */
+ * of descriptors is left alone: what the child closes would be closed in its parent.
+ * And the core of pthread_atfork: memkind's handlers are called by ours (process/fork.c). */
 #include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -26,6 +27,18 @@ HY_EXPORT pid_t _Fork(void)
         fork_unhandled_ends(pid == 0);
     errno = saved;
     return pid;
+}
+
+/* Each object has a pthread_atfork of its own, which comes here. */
+HY_EXPORT int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                                void *dso);
+HY_EXPORT int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                                void *dso)
+{
+    DL_NEXT(__register_atfork);
+    if (fork_keeps(prepare, parent, child))
+        return 0;
+    return HY_LIKELY(fn) ? fn(prepare, parent, child, dso) : ENOSYS;
 }
 
 struct child {

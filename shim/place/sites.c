@@ -29,7 +29,8 @@ static uint64_t index_of[INDEX_SIZE]; /* id_hash with the site in its low 16 bit
 static uint64_t seen[SEEN_SIZE];      /* hash of raw stack with the site in its low 16 bits */
 static uint32_t n_sites;              /* entries in use, without entry 0 */
 static uint32_t lock;
-static bool ready, fork_locked;
+static bool ready;
+static __thread bool fork_locked __attribute__((tls_model("initial-exec"))); /* by this fork */
 static uintptr_t own_start, own_end;
 
 /* --- the lock of the slow path --------------------------------------------- */

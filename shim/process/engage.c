@@ -274,12 +274,14 @@ static int load_memkind(void)
     static char err[160];
     unsigned objects = dl_count_objects();
     control_load_begins();
+    fork_keep_handlers(true);
     int e = supply_load(err, sizeof(err));
     /* A thread of the program may have closed the loader's descriptor (shells move theirs). */
     for (int i = 1; i < LOAD_TRIES && e == -ENOENT && control_running(); i++) {
         os_sleep_ns(1000000);
         e = supply_load(err, sizeof(err));
     }
+    fork_keep_handlers(false);
     if (e == 0)
         e = fork_install_gate();
     if (e == 0)

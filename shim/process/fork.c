@@ -40,18 +40,41 @@ static __thread bool locked __attribute__((tls_model("initial-exec")));
 /* A handler of a signal forks in the middle of work of ours. The locks of what watches pages do not
  * know their owner: they are left alone, and the child watches none. */
 static __thread bool in_handler __attribute__((tls_model("initial-exec")));
-/* Forks of this thread under way: a handler of a signal may fork in the middle of one. */
+/* Forks of this thread under way: a handler of a signal may fork in the middle of one, or a
+ * handler of the program's that runs inside of ours. */
 static __thread int forking __attribute__((tls_model("initial-exec")));
 
+/* memkind's own handlers, which come late: kept from the libc, and called in the middle of ours.
+ * Where the libc calls them, the program's handlers of before run in the child when memkind is
+ * still locked, and one that forks never comes back. */
+#define KEPT_MAX 8
+static struct kept {
+    void (*prepare)(void);
+    void (*parent)(void);
+    void (*child)(void);
+} kept[KEPT_MAX];
+static unsigned n_kept;
+static __thread bool keeping __attribute__((tls_model("initial-exec")));
+static __thread bool told __attribute__((tls_model("initial-exec"))); /* they, of this fork */
+
 /* The gate of memkind, for this fork: by its own handler, or late, by a fork that began before
- * that was there. Such a fork may hold memkind's locks already, so it does not wait without end;
- * and its child does without memkind, which was not told of the fork: it knows threads that the
- * child does not have. */
+ * that was there. Such a fork may hold memkind's locks already, so it does not wait without end.
+ * A child of a fork that memkind was not told of does without: memkind knows threads that the child
+ * does not have. */
 static __thread enum { OPEN, BY_HANDLER, LATE } gated __attribute__((tls_model("initial-exec")));
+
+/* A child without memkind. Whoever held the gate is not here, so nobody waits for it. */
+static bool without;
+
+static void do_without(void)
+{
+    without = true;
+    supply_abandon();
+}
 
 static void take_gate_late(void)
 {
-    for (int i = 0; i < GATE_TRIES && gated == OPEN && supply_loaded(); i++) {
+    for (int i = 0; i < GATE_TRIES && gated == OPEN && !without && supply_loaded(); i++) {
         if (supply_gate_try())
             gated = LATE;
         else
@@ -65,13 +88,59 @@ static void open_gate(void)
     supply_gate_release();
 }
 
-static void fork_begins(void)
+void fork_keep_handlers(bool on)
+{
+    keeping = on;
+}
+
+bool fork_keeps(void (*prepare)(void), void (*parent)(void), void (*child)(void))
+{
+    if (!keeping || n_kept == KEPT_MAX)
+        return false;
+    kept[n_kept] = (struct kept){prepare, parent, child};
+    __atomic_store_n(&n_kept, n_kept + 1, __ATOMIC_RELEASE);
+    return true;
+}
+
+/* The youngest first, as the libc does. They may make records of this thread. */
+static void tell_before(void)
+{
+    told = gated != OPEN && supply_loaded() && __atomic_load_n(&n_kept, __ATOMIC_ACQUIRE) > 0;
+    if (!told)
+        return;
+    spare_serves(true);
+    hy_guard_enter();
+    for (unsigned i = n_kept; i > 0; i--)
+        if (kept[i - 1].prepare)
+            kept[i - 1].prepare();
+    hy_guard_leave();
+}
+
+static void tell_after(bool in_child)
+{
+    if (!told)
+        return;
+    hy_guard_enter();
+    for (unsigned i = 0; i < n_kept; i++) {
+        void (*fn)(void) = in_child ? kept[i].child : kept[i].parent;
+        if (fn)
+            fn();
+    }
+    hy_guard_leave();
+    spare_serves(false);
+    told = false;
+}
+
+/* `handlers`: of a fork for which handlers run. */
+static void begin(bool handlers)
 {
     if (forking++ > 0)
         return;
     in_handler = hy_locks_depth > (gated == BY_HANDLER ? 1 : 0);
     control_prefork();
     take_gate_late();
+    if (handlers)
+        tell_before();
     locked = !os_single_threaded();
     if (locked) {
         sites_prefork();
@@ -84,6 +153,11 @@ static void fork_begins(void)
     supply_prefork();
 }
 
+static void fork_begins(void)
+{
+    begin(true);
+}
+
 /* Has anything but the heap been at work? Most processes that fork are shells, in which nothing was
  * placed: to put the other rooms in order would cost each child some thirty page faults. */
 static bool has_placed(void)
@@ -94,13 +168,15 @@ static bool has_placed(void)
 
 static void fork_ends(bool child)
 {
-    if (--forking > 0)
+    if (forking > 1) {
+        forking--;
         return;
+    }
     supply_postfork(child);
     if (child) {
         supply_child();
-        if (supply_loaded() && gated != BY_HANDLER)
-            supply_abandon();
+        if (supply_loaded() && !told && (n_kept > 0 || gated != BY_HANDLER))
+            do_without();
         policy_child(has_placed());
     }
     if (locked) {
@@ -113,6 +189,8 @@ static void fork_ends(bool child)
         maps_postfork();
         sites_postfork();
     }
+    tell_after(child);
+    forking--;
     if (gated == LATE) /* handlers that came during a fork do not run after it */
         open_gate();
 }
@@ -127,7 +205,7 @@ static void parent_goes_on(void)
 static void child_begins(void)
 {
     if (control_loading())
-        supply_abandon();
+        do_without();
     fork_ends(true);
     control_postfork_child();
     if (!runtime_is_sandboxed())
@@ -155,11 +233,11 @@ void fork_install(void)
     installed = true;
 }
 
-/* memkind's handlers do not run, so its child never asks it again (LATE). */
+/* memkind's handlers do not run, so its child never asks it again. */
 bool fork_unhandled_begins(void)
 {
     if (installed)
-        fork_begins();
+        begin(false);
     return installed;
 }
 
@@ -182,7 +260,7 @@ bool fork_limit_begins(pid_t pid, int resource, const void *limit)
     if (!installed || !supply_has_files() || !limits_memory(resource, limit) ||
         (pid && pid != os_pid()) || !pause_memory_is_ours())
         return false;
-    fork_begins();
+    begin(false);
     return true;
 }
 
@@ -193,13 +271,13 @@ void fork_limit_ends(void)
     errno = saved;
 }
 
-/* memkind's jemalloc has its own handlers, which run before ours, as they are younger. Nobody
- * who holds a lock of the heaps waits for memkind: only the control thread is ever inside it, with
- * no lock but the gate. The gate's handler is younger still, so a fork waits for the control thread
- * first, with nothing held, and then takes memkind's locks, and then ours. */
+/* Nobody who holds a lock of the heaps waits for memkind: only the control thread is ever inside
+ * it, with no lock but the gate. The gate's handler is younger than all of before, so a fork waits
+ * for the control thread first, with nothing held; ours takes memkind's locks, and then our own.
+ * Where the program had loaded memkind, that one's handlers stand with the program's: n_kept 0. */
 static void gate_begins(void)
 {
-    if (forking > 0 || gated != OPEN)
+    if (forking > 0 || gated != OPEN || without)
         return;
     supply_gate_take();
     gated = BY_HANDLER;

@@ -84,6 +84,9 @@ void fork_unhandled_ends(bool child);
  * and children would write to their parent's memory. false: nothing was done. */
 bool fork_limit_begins(pid_t pid, int resource, const void *limit);
 void fork_limit_ends(void);
+/* Handlers that this thread registers, while on, are kept, and called in the middle of ours. */
+void fork_keep_handlers(bool on);
+bool fork_keeps(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 int fork_install_gate(void); /* after memkind is loaded; 0 or -errno */
 
 #endif

@@ -26,7 +26,7 @@ static struct slot slots[SLOTS];
 #define WORD(w, field)                                                                             \
     __atomic_load_n(&(w)[offsetof(struct module, field) / sizeof(uint64_t)], __ATOMIC_ACQUIRE)
 static uint32_t write_lock;
-static bool fork_locked;
+static __thread bool fork_locked __attribute__((tls_model("initial-exec"))); /* by this fork */
 static uint64_t epoch = 1;
 
 uint64_t modules_epoch(void)
