@@ -455,10 +455,9 @@ uint64_t staging_serve(void)
 
 void staging_each(void (*fn)(void *base, size_t bytes))
 {
-    unsigned n = e && e->shadow.running + e->shadow.waiting > 0 ? e->objects.n : 0;
-    for (unsigned i = 0; i < n; i++) {
+    for (unsigned i = 0; e && i < e->objects.n; i++) {
         const struct object *x = &e->objects.object[i];
-        if (x->staged > 0 && x->pages > 0 && wanted[i] != NEVER)
+        if (x->staged > 0 && x->pages > 0)
             fn((void *)x->base, x->pages * HY_PAGE);
     }
 }
