@@ -42,7 +42,7 @@ OWN(calloc);
 OWN(realloc);
 OWN(free);
 
-/* A stub tells of nobody, and is taken for ours. */
+/* A PLT entry does not tell whose the function is: it is taken for ours. */
 #define IS_THEIRS(name) (!IS_OURS(name) && dl_is_definition((const void *)name))
 
 bool malloc_is_one_family(void)

@@ -26,7 +26,7 @@ static size_t watched[HY_TIERS]; /* chunks of the supply */
 #define PARTED         256u
 #define PARTED_STRIPES 2048u
 static struct stripes parted[PARTED];
-static unsigned n_stripes;
+static unsigned n_parted, n_stripes;
 
 void books_open(bool open)
 {
@@ -99,6 +99,12 @@ static bool lend(void *base, size_t bytes, enum hy_tier to)
     return ok;
 }
 
+/* So many stripes the next block may have: each that can still come needs one. */
+static unsigned most_stripes(void)
+{
+    return n_parted < PARTED ? PARTED_STRIPES - n_stripes - (PARTED - 1 - n_parted) : 0;
+}
+
 /* All of its parts on PM, up to the first that cannot be lent; their number. */
 static unsigned lend_parts(const struct stripes *s, enum hy_tier to)
 {
@@ -134,14 +140,15 @@ bool migrate_split(void *block, size_t size, size_t away, bool striped)
     hy_lock_take(&lock);
     struct stripes *note = find_parted(0);
     if (striped)
-        s.n = stripes_count(size, PARTED_STRIPES - n_stripes);
-    bool ok = note && n_stripes < PARTED_STRIPES;
+        s.n = stripes_count(size, most_stripes());
+    bool ok = note;
     if (ok && lend_parts(&s, HY_PM) < s.n) {
         (void)lend_parts(&s, HY_DRAM);
         ok = false;
     }
     if (ok) {
         *note = s;
+        n_parted++;
         n_stripes += s.n;
         rehome_parts(&s, s.base, s.base + size, HY_PM);
         settle(0);
@@ -165,6 +172,7 @@ void migrate_join(void *block)
                 (void)supply_purge(HY_DRAM, (void *)at, n);
         (void)lend_parts(s, HY_DRAM);
         rehome_parts(s, s->base, s->base + s->size, HY_DRAM);
+        n_parted--;
         n_stripes -= s->n;
         *s = (struct stripes){0};
         settle(0);
