@@ -16,6 +16,9 @@ uint64_t site_plan_charge(uint64_t block)
 /* Candidates that are put into another order, at most. */
 #define REORDERED 256u
 
+/* A set that is better by less than the prediction errs is not known to be better. */
+#define PREDICTION_ERROR 0.02
+
 /* --- what a line is worth --------------------------------------------------------- */
 
 static double worth_of(const struct plan_site *s, const struct line_worth *w)
@@ -333,8 +336,10 @@ void site_plan_make(const struct machine_figures *f, const struct work *work,
     plan_with(&w, site, n, share, it, ret);
     if (work == NULL)
         return;
-    /* The worth of a line changes with what is on DRAM already: again from there, as long as
-     * that is better. */
+    /* The worth of a line changes with what is on DRAM already: again from there, where that is
+     * surely better. The prediction is for a run that does the same all the time; a program
+     * writes in bursts that fill PM while they last, and then a line is worth what it is worth
+     * with all on PM, from where the first set comes. */
     double time = site_plan_time(f, work, site, ret).total_ns;
     for (int round = 0; round < 4; round++) {
         double reads, writes, t;
@@ -349,7 +354,7 @@ void site_plan_make(const struct machine_figures *f, const struct work *work,
         }
         plan_with(&w, site, n, share, it, other);
         t = site_plan_time(f, work, site, other).total_ns;
-        if (t >= time * (1 - 1e-9))
+        if (t >= time * (1 - PREDICTION_ERROR))
             continue;
         time = t;
         *ret = *other;
