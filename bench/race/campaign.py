@@ -14,8 +14,8 @@ from dataclasses import replace
 import benchlib as lib
 import learn
 import optimum
-from contenders import OPTIMUM, Everything, Run, SiteMeasure, SiteRecorder
-from experiments import MIB, Case
+from contenders import OPTIMUM, Everything, Run
+from experiments import Case
 from results import best_placement, short
 from runner import NotValid, RunError
 
@@ -35,9 +35,30 @@ def digest(path, known={}):
     return known.get(path, "missing")
 
 
+class Recorded:
+    """Profiles as a user makes them: one for each library, program and machine, in `folder`."""
+
+    def __init__(self, setup, runner, folder):
+        self.setup, self.runner, self.folder = setup, runner, folder
+
+    def text(self, program, experiment):
+        facts = (program, experiment.preset, experiment.settings, digest(self.setup.libhybrid),
+                 digest(self.runner.binary("emu", program)))
+        key = hashlib.sha256(repr(facts).encode()).hexdigest()[:12]
+        path = os.path.join(self.folder, f"{program.workload}-{key}.ini")
+        if not os.path.exists(path):
+            os.makedirs(self.folder, exist_ok=True)
+            fresh = f"{path}.{threading.get_ident()}"
+            self.runner.record_profile(program, experiment, fresh)
+            os.replace(fresh, path)
+        with open(path, encoding="utf-8") as f:
+            return f.read()
+
+
 class Campaign:
     def __init__(self, setup, runner, journal, repeats, progress):
         self.setup, self.runner, self.journal = setup, runner, journal
+        self.recorded = Recorded(setup, runner, os.path.join(os.path.dirname(journal.path), "profiles"))
         self.repeats, self.progress = repeats, progress
         self.lock = threading.Lock()
         self.known = {r["key"]: r["record"] for r in journal.records if "record" in r}
@@ -111,7 +132,7 @@ class Campaign:
             facts["app"], facts["options"] = learn.program_facts(
                 dram, pm, program in self.who_gets_dram(experiment, case))
         elif "place" in kinds:
-            facts["sites"] = self.sites(experiment, case)
+            facts["recorded"] = self.recorded.text(program, experiment)
         return learn.profile(program.workload, **facts)
 
     def who_gets_dram(self, experiment, case):
@@ -132,25 +153,6 @@ class Campaign:
         times = {n: self.alone(experiment, replace(program, threads=n), tier)
                  for n in learn.thread_counts(program.threads)}
         return learn.fewest_threads(times)
-
-    def sites(self, experiment, case):
-        """What each call site costs when it alone is on PM; those that cost most, as many as
-        fit, get DRAM."""
-        program = case.programs[0]
-        roomy = Case("alone", case.programs, 4 * program.size)
-        begin = self.execute(Run(experiment, roomy, SiteRecorder(self.setup)))
-        large = learn.large_sites(begin["sites"])
-        small = [s for s in begin["sites"] if s not in large]
-        measure = SiteMeasure(self.setup)
-        benefit = {}
-        for site in large:
-            others = {s["id"] for s in large} - {site["id"]}
-            text = learn.profile(program.workload, sites=learn.site_sections(large, others, small))
-            there = self.execute(Run(experiment, roomy, measure, profiles=(text,)))
-            benefit[site["id"]] = there["total_ms"] - begin["total_ms"]
-        room = case.dram * MIB - sum(s["bytes"] for s in small)
-        chosen = learn.choose({s["id"]: s["bytes"] for s in large}, benefit, room)
-        return learn.site_sections(large, chosen, small)
 
     # --- a case ------------------------------------------------------------------------
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 STRAY = 0.005
 # Of libhybrid's looks around, in virtual time: programs of 20 ms stand for some of minutes.
 INTERVAL = "1ms"
+# For runs of milliseconds: as if they had been longer.
+SHORT = {"START": "0", "INTERVAL": INTERVAL, "CLASS_PERIOD": INTERVAL}
 MEMTIER_SAYS = "MEMKIND_MEM_TIERING_LOG_INFO: "
 OPTIMUM = "optimum"
 
@@ -70,7 +72,6 @@ class Contender:
     name = label = ""
     missing = None      # why it cannot run here
     learns = ()          # what its profiles tell
-    keeps_sites = False  # the call sites of the report are part of the result
     preload = ""
     loses_output = False  # what stdio holds at the end
     profiled = False     # wants a profile that was recorded before
@@ -213,24 +214,6 @@ class Preloaded(Hybrid):
     def env(self, run, index, scratch):
         return {**super().env(run, index, scratch),
                 **({"HYBRID_CLASS_PERIOD": INTERVAL} if self.has_period else {})}
-
-
-class SiteRecorder(Hybrid):
-    """Not in the race: everything on DRAM, to see the call sites and the time."""
-    keeps_sites = True
-
-    def __init__(self, setup):
-        super().__init__("record", "recording", (), setup)
-
-    def env(self, run, index, scratch):
-        return {**super().env(run, index, scratch), "HYBRID_POLICY": "dram", "HYBRID_SITES": "on"}
-
-
-class SiteMeasure(Hybrid):
-    """Not in the race: call sites where the profile says."""
-
-    def __init__(self, setup):
-        super().__init__("measure", "measuring", (PROFILE,), setup)
 
 
 class Optimum(Contender):

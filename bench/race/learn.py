@@ -5,9 +5,6 @@ from itertools import combinations
 
 # Slower than this on PM is not CPU-bound (papers/004: the CPU-bound ones stay below).
 CPU_BOUND = 1.5
-# Sites below this share of the bytes are not measured: they go to DRAM.
-SMALL_SITE = 0.01
-MOST_SITES = 12
 THREAD_SLACK = 0.05
 
 
@@ -30,37 +27,16 @@ def fewest_threads(times):
     return min(n for n, t in times.items() if t <= best * (1 + THREAD_SLACK))
 
 
-def profile(workload, app=(), options=(), threads=None, sites=()):
-    """The text; `threads` by tier, `sites` from site_sections."""
-    parts = ["\n".join(["[app]", f"exe = emu-{workload}", *app])]
+def profile(workload, app=(), options=(), threads=None, recorded=""):
+    """The text; `threads` by tier; `recorded`: what `hybridctl record` wrote, which has its own
+    [app]."""
+    parts = [recorded.rstrip()] if recorded else \
+        ["\n".join(["[app]", f"exe = emu-{workload}", *app])]
     if options:
         parts.append("\n".join(["[options]", *options]))
     if threads:
         parts.append("\n".join(["[threads]", *(f"{t} = {n}" for t, n in threads.items())]))
-    return "\n\n".join([*parts, *sites]) + "\n"
-
-
-def large_sites(sites):
-    """Call sites of libhybrid's report (HYBRID_STATS) that are worth a measurement."""
-    sites = [s for s in sites if s["frames"]]
-    whole = sum(s["bytes"] for s in sites)
-    large = [s for s in sites if s["bytes"] >= SMALL_SITE * whole]
-    return sorted(large, key=lambda s: -s["bytes"])[:MOST_SITES]
-
-
-def site_section(site, tier):
-    lines = [f"[site {site['id']}]", f"tier = {tier}", f"bytes = {site['bytes']}"]
-    if site.get("nth"):
-        lines.append(f"nth = {site['nth']}")
-    for i, frame in enumerate(site["frames"][:8]):
-        lines.append(f"frame{i} = {frame['build_id']}+0x{frame['offset']:x}")
-    return "\n".join(lines)
-
-
-def site_sections(sites, on_dram, small=()):
-    """`on_dram`: ids of those for DRAM; `small` ones go there as well."""
-    return [site_section(s, "dram" if s["id"] in on_dram else "pm") for s in sites] + \
-        [site_section(s, "dram") for s in small]
+    return "\n\n".join(parts) + "\n"
 
 
 def choose(sizes, benefit, room):

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """race.py --programs: programs of others, alone or in company, beside Linux' first touch."""
-import hashlib
 import os
 import sys
 import threading
@@ -10,7 +9,7 @@ from dataclasses import replace
 
 import benchlib as lib
 import programs
-from campaign import Campaign, digest
+from campaign import Campaign
 from contenders import OPTIMUM, Everything, Run
 from experiments import Experiment
 from programs_run import ProgramsRunner, contender
@@ -136,18 +135,8 @@ class ProgramsRace:
                 self.failures[f"{name}, {preset}, {threads} threads"] = str(error)
 
     def profile(self, preset, threads, name):
-        """The text of its profile, recorded once for this library."""
-        program = self.program(name, threads)
-        facts = (program, preset, digest(self.setup.libhybrid), digest(program.binary("emu")))
-        key = hashlib.sha256(repr(facts).encode()).hexdigest()[:12]
-        path = os.path.join(self.args.out, "profiles", f"{name}-{key}.ini")
-        if not os.path.exists(path):
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            fresh = f"{path}.{threading.get_ident()}"
-            self.runner.record_profile(program, preset, fresh)
-            os.replace(fresh, path)
-        with open(path, encoding="utf-8") as f:
-            return f.read()
+        return self.campaign.recorded.text(self.program(name, threads),
+                                           Experiment("", "", (), preset))
 
     def run(self, cell):
         """The record of a cell, or None: then it is among the failures."""

@@ -7,17 +7,14 @@ import os
 import re
 import subprocess
 import threading
-import time
 
 import benchlib as lib
 import programs
-from contenders import (INTERVAL, OPTIMUM, Contender, Everything, Linux, Memtier, Optimum,
+from contenders import (OPTIMUM, SHORT, Contender, Everything, Linux, Memtier, Optimum,
                         first_touch)
 from runner import NotValid, Runner, RunError, invalid, read_json, read_text
 
 PAGE = 4096
-# For runs of milliseconds: as if they had been longer.
-SHORT = {"START": "0", "INTERVAL": INTERVAL, "CLASS_PERIOD": INTERVAL}
 MODIFIERS = {"noth": {"HYBRID_THREADS": "off"}, "off": {"HYBRID_MIGRATE": "off"},
              "lazy": {"HYBRID_MIGRATE": "lazy"}, "eager": {"HYBRID_MIGRATE": "eager"}}
 NAMES = ("linux", "all-dram", "all-pm", "memtier-ratio", "memtier-threshold", OPTIMUM, "hyb", "hybraw")
@@ -205,15 +202,5 @@ class ProgramsRunner(Runner):
         return {"total_ms": max(r["ms"] for r in records), "real_s": round(real_s, 3),
                 "programs": records, **objects}
 
-    def record_profile(self, program, preset, path):
-        """As a user would, before the race."""
-        begin = time.monotonic()
-        command = [os.path.join(self.setup.build, "tools", "hybridctl"), "record", "-o", path, "--",
-                   program.binary("emu"), *program.arguments()]
-        env = {**base_env(program.threads), "HYBRID_EMU_PRESET": preset, "HYBRID_PM": "emulated",
-               "HYBRID_REGISTRY": "none",
-               **{f"HYBRID_{k}": v for k, v in SHORT.items()}}
-        done = lib.run(command, env, timeout=self.patience, cwd=program.cwd)
-        if not done.ok or not os.path.exists(path):
-            raise RunError(f"{program.workload}: no profile after "
-                           f"{time.monotonic() - begin:.0f} s: {done.problem()}")
+    def record_env(self, program):
+        return base_env(program.threads)

@@ -14,6 +14,7 @@ import threading
 import time
 
 import benchlib as lib
+from contenders import SHORT
 
 # Real time for one run. Virtual time does not depend on it.
 PATIENCE_S = 180
@@ -191,10 +192,25 @@ class Runner:
         for i, result in enumerate(results):
             for problem in run.contender.problems(run, i, result):
                 raise RunError(f"{run.case.programs[i].workload}: {problem}")
-        record = self.summary(results, time.monotonic() - begin)
-        if run.contender.keeps_sites:
-            record["sites"] = results[0].hybrid["sites"]
-        return record
+        return self.summary(results, time.monotonic() - begin)
+
+    def record_profile(self, program, experiment, path):
+        """As a user would, before the race: alone, and all on DRAM."""
+        command = [os.path.join(self.setup.build, "tools", "hybridctl"), "record", "-o", path, "--",
+                   self.binary("emu", program), *program.arguments()]
+        env = {**self.record_env(program), "HYBRID_EMU_PRESET": experiment.preset,
+               "HYBRID_PM": "emulated", "HYBRID_REGISTRY": "none",
+               **{f"HYBRID_{k}": v for k, v in SHORT.items()}}
+        if experiment.settings:
+            env["HYBRID_EMU_SET"] = experiment.settings
+        begin = time.monotonic()
+        done = lib.run(command, env, timeout=self.patience, cwd=getattr(program, "cwd", None))
+        if not done.ok or not os.path.exists(path):
+            raise RunError(f"{program.workload}: no profile after "
+                           f"{time.monotonic() - begin:.0f} s: {done.problem()}")
+
+    def record_env(self, program):
+        return lib.clean_env({"OMP_WAIT_POLICY": "passive"})
 
     def summary(self, results, real_s):
         return summarise(results, real_s)

@@ -103,9 +103,6 @@ class Placements(unittest.TestCase):
 
 
 class Learning(unittest.TestCase):
-    SITES = [{"id": name, "bytes": size, "frames": [{"build_id": "ab", "offset": 16}]}
-             for name, size in (("a", 50), ("b", 30), ("c", 20), ("d", 10))]
-
     def test_who_does_not_get_dram_uses_pm(self):
         app, options = learn.program_facts(10, 11, False)
         self.assertEqual((app[0], options), ("class = cpu", ["policy = pm"]))
@@ -133,13 +130,9 @@ class Learning(unittest.TestCase):
     def test_what_gains_nothing_gets_nothing(self):
         self.assertEqual(learn.choose({"a": 5, "b": 3}, {"a": -1.0, "b": 4.0}, 50), {"b"})
 
-    def test_profile_names_each_site_with_its_frames(self):
-        text = learn.profile("cg", sites=learn.site_sections(self.SITES[:2], {"b"}, self.SITES[3:]))
-        sections = text.split("[site ")
-        self.assertEqual([s.split("]")[0] for s in sections[1:]], ["a", "b", "d"])
-        self.assertEqual([("tier = dram" in s) for s in sections[1:]], [False, True, True])
-        self.assertIn("exe = emu-cg", sections[0])
-        self.assertIn("frame0 = ab+0x10", sections[1])
+    def test_what_was_recorded_keeps_its_own_description_of_the_program(self):
+        text = learn.profile("cg", threads={"pm": 3}, recorded="[app]\nexe = emu-cg\n")
+        self.assertEqual(text, "[app]\nexe = emu-cg\n\n[threads]\npm = 3\n")
 
 
 class Figures(unittest.TestCase):
