@@ -27,8 +27,6 @@
 #include "sys/os.h"
 #include "sys/pages/track.h"
 
-#define REMAP_TRIES 4
-
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
@@ -237,46 +235,18 @@ int runtime_munmap(void *addr, size_t len)
     return next_map()->munmap(addr, len);
 }
 
-/* The kernel lets a mapping go that moves as a whole. Across the border of a part that is watched
- * it refuses, and only our thread can undo that. */
-static void *remap(void *old, size_t old_len, size_t new_len, int flags, void *new_addr)
-{
-    void *p = next_map()->mremap(old, old_len, new_len, flags, new_addr);
-    if (p == MAP_FAILED && errno == EFAULT && control_apart() &&
-        control_ask(migrate_unmapped, old, HY_MAX(old_len, (size_t)1)))
-        p = next_map()->mremap(old, old_len, new_len, flags, new_addr);
-    return p;
-}
-
-/* The kernel does not move what is watched in part (EFAULT), and the pages' thread may be just
- * about to watch some of it. */
-static void *remap_unwatched(void *old, size_t old_len, size_t new_len, int flags, void *new_addr)
-{
-    void *p = MAP_FAILED;
-    for (int i = 0; i < REMAP_TRIES; i++) {
-        hy_locks_enter();
-        migrate_unmapped(old, HY_MAX(old_len, (size_t)1));
-        hy_locks_leave();
-        p = remap(old, old_len, new_len, flags, new_addr);
-        if (p != MAP_FAILED || errno != EFAULT)
-            break;
-    }
-    return p;
-}
-
 void *runtime_mremap(void *old, size_t old_len, size_t new_len, int flags, void *new_addr)
 {
     enum hy_tier t;
     site_id site;
-    bool tracked = maps_any() && !hy_guarded() && !hy_locks_held() && maps_find(old, &t, &site);
+    bool tracked = maps_any() && !hy_guarded() && !hy_locks_held() &&
+                   maps_find(old, HY_MAX(old_len, (size_t)1), &t, &site);
     bool apart = control_apart();
     void *p;
-    if (!tracked)
-        p = next_map()->mremap(old, old_len, new_len, flags, new_addr);
-    else if (apart)
-        p = remap(old, old_len, new_len, flags, new_addr);
+    if (tracked)
+        p = remap_watched(old, old_len, new_len, flags, new_addr);
     else
-        p = remap_unwatched(old, old_len, new_len, flags, new_addr);
+        p = next_map()->mremap(old, old_len, new_len, flags, new_addr);
     if (p == MAP_FAILED)
         return p;
     int saved = errno;

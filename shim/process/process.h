@@ -30,6 +30,9 @@ int engage_pm(size_t bytes);
 
 void mmaps_init(void); /* before any is placed */
 
+/* remap.c: as mremap, of a range some of which is in the books (place/maps.h). No lock held. */
+void *remap_watched(void *old, size_t old_len, size_t new_len, int flags, void *new_addr);
+
 /* --- control.c: what process/ alone asks of the control thread -------------------- */
 
 /* In the constructor, after engage_now: a program that is recorded has the thread from the
