@@ -19,6 +19,7 @@
 #include "core/pause.h"
 #include "process/process.h"
 #include "sys/dl.h"
+#include "sys/lock.h"
 #include "sys/os.h"
 
 #ifndef SYS_landlock_restrict_self
@@ -349,4 +350,16 @@ HY_EXPORT int pthread_cancel(pthread_t thread)
     if (control_is_main(thread))
         control_main_leaves();
     return fn(thread);
+}
+
+HY_EXPORT int pthread_setcanceltype(int type, int *old)
+{
+    DL_NEXT(pthread_setcanceltype);
+    /* Known before the thread can be cancelled so, and until it no longer can. */
+    if (type == PTHREAD_CANCEL_ASYNCHRONOUS)
+        hy_cancel_note(true, fn);
+    int r = fn(type, old);
+    if (r == 0 && type == PTHREAD_CANCEL_DEFERRED)
+        hy_cancel_note(false, fn);
+    return r;
 }
