@@ -33,6 +33,7 @@
 #include "sys/lock.h"
 #include "sys/log.h"
 #include "sys/os.h"
+#include "sys/thread.h"
 #include "threadcap.h"
 
 #define HOUSE_NS      1000000000ull /* between two housekeepings, at least */
@@ -98,6 +99,7 @@ static void *thread_main(void *arg)
 {
     int slot = (int)(intptr_t)arg;
     dl_thread_is_ours();
+    os_thread_as_usual();
     pause_began(slot);
     (void)begins[slot](NULL);
     pause_ended(slot);

@@ -133,8 +133,8 @@ def deepbind(ctx):
 
 
 def rights(ctx):
-    """c: capset, c#: by its number, k: another user with a capability, n: no_new_privs, o: often."""
-    for mode in (('c', 'c#', 'k') if os.getuid() == 0 else ()) + ('n', 'o', 'setns'):
+    """c: capset, c#: by its number, k: another user with a capability, n: no_new_privs, f: real time, o: often."""
+    for mode in (('c', 'c#', 'k', 'f') if os.getuid() == 0 else ()) + ('n', 'o', 'setns'):
         program(ctx, 'hz_rights', mode, timeout=60)
 
 
