@@ -352,6 +352,21 @@ void pages_init(void)
     }
 }
 
+int heap_under_lock(enum hy_tier t, char *base, size_t bytes, bool keep,
+                    int (*fn)(void *base, size_t bytes, bool keep))
+{
+    char *from = granule_addr(hy_hg.first[t]);
+    char *end = from + ((size_t)hy_hg.count[t] << HEAP_GRANULE_SHIFT);
+    from = HY_MAX(from, base);
+    end = HY_MIN(end, base + bytes);
+    if (from >= end)
+        return 0;
+    hy_lock_take(&hy_pages[t].lock);
+    int e = fn(from, (size_t)(end - from), keep);
+    hy_lock_release(&hy_pages[t].lock);
+    return e;
+}
+
 void pages_prefork(void)
 {
     for (int t = 0; t < HY_TIERS; t++)

@@ -62,6 +62,10 @@ uint64_t supply_resident_bytes(enum hy_tier t);
 /* Bytes of a file tier that fork has made private: their next writes go to DRAM. */
 uint64_t supply_private_bytes(enum hy_tier t);
 
+/* [base, base+bytes) is about to be told something that the kernel does for anonymous memory alone:
+ * what of it lies on a file leaves it, with its content if `keep`. 0 or -errno. Under the pages lock.
+ */
+int supply_leave_file(void *base, size_t bytes, bool keep);
 /* Does memory lie on files? */
 bool supply_has_files(void);
 /* fork. Before it, chunks that are shared file pages become private views of the same file, so that

@@ -13,6 +13,7 @@
 #include "core/state.h"
 #include "heap/heap.h"
 #include "heap/spare.h"
+#include "heap/supply.h"
 #include "migrator.h"
 #include "place/maps.h"
 #include "place/planned.h"
@@ -225,6 +226,18 @@ int runtime_ioctl(int fd, unsigned long request, void *arg)
         migrate_unmapped(base, bytes);
     hy_locks_leave();
     return next_map()->ioctl(fd, request, arg);
+}
+
+/* Blocks on files become what the kernel does this for. After MADV_FREE nothing need be there. */
+void runtime_advised(void *addr, size_t len, int advice)
+{
+    bool keep = advice == MADV_WIPEONFORK;
+    if (!(keep || advice == MADV_DONTNEED || advice == MADV_FREE) || !supply_has_files() || !active() || hy_locks_held() ||
+        ((uintptr_t)addr & (HY_PAGE - 1)) || len == 0 || len > PTRDIFF_MAX)
+        return;
+    int saved = errno;
+    (void)heap_under_lock(HY_PM, addr, hy_align_up(len, HY_PAGE), keep, supply_leave_file);
+    errno = saved;
 }
 
 int runtime_munmap(void *addr, size_t len)

@@ -12,6 +12,8 @@ void runtime_prepare(void);
 /* As the libc's functions of the same names. */
 void *runtime_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
 int runtime_munmap(void *addr, size_t len);
+/* Before the program's madvise. */
+void runtime_advised(void *addr, size_t len, int advice);
 int runtime_ioctl(int fd, unsigned long request, void *arg);
 void *runtime_mremap(void *old, size_t old_len, size_t new_len, int flags, void *new_addr);
 

@@ -212,13 +212,6 @@ def steered(ctx):
     ctx.check(good, f'setting {ctx.setting.name}: state {told["state"]}, peaks in MiB {mib}')
 
 
-def madvise(ctx):
-    """Blocks in files keep their content under MADV_DONTNEED: a limit that libhybrid(7) names."""
-    if ctx.pm_dir and not ctx.setting.name.startswith('dram'):
-        raise Skip('known limit: MADV_DONTNEED does not clear heap blocks of the file backend')
-    program(ctx, 'hz_madvise')
-
-
 def full_pm(ctx):
     """A PM of 8 MiB for 48 MiB of blocks; a DRAM of 4 MiB beside it; both for a thread storm."""
     for pm in ('emulated:8M', 'emulated:1M'):
@@ -353,13 +346,13 @@ def subreaper(ctx):
 CASES = {name: simple(name) for name in (
     'fn_malloc', 'fn_calloc', 'fn_realloc', 'fn_reallocarray', 'fn_free', 'fn_aligned', 'fn_usable', 'fn_libc', 'fn_libc_names', 'fn_new',
     'fn_mmap', 'fn_mremap', 'fn_pthread', 'fn_refused', 'hz_signals', 'hz_longjmp', 'hz_exceptions', 'hz_spawn',
-    'hz_exit_race', 'hz_policy', 'hz_stacks', 'hz_reserve', 'hz_syscalls', 'hz_fork_memory', 'hz_cross_free', 'hz_copies', 'hz_alignment', 'hz_shared_child', 'hz_atfork', 'hz_fork_load', 'hz_unusual', 'fn_half_malloc')}
+    'hz_exit_race', 'hz_policy', 'hz_madvise', 'hz_stacks', 'hz_reserve', 'hz_syscalls', 'hz_fork_memory', 'hz_cross_free', 'hz_copies', 'hz_alignment', 'hz_shared_child', 'hz_atfork', 'hz_fork_load', 'hz_unusual', 'fn_half_malloc')}
 CASES.update({
     'fn_stress': simple('fn_stress', '6000'), 'hz_exit_growth': simple('hz_exit_growth', '100'), 'hz_limits_inherited': simple('hz_limits', 'inherit'),
     'hz_signal_exit': simple('hz_signal_calls', 'exit'), 'hz_signal_fork': simple('hz_signal_calls', 'fork'),
     'hz_signal_map': simple('hz_signal_calls', 'map'), 'hz_double_free': double_free,
     'hz_fork_threads': simple('hz_fork_threads', '60'), 'hz_thread_churn': simple('hz_thread_churn', '12000'),
-    'hz_cancel': cancel, 'hz_sanitized': sanitized, 'hz_limits': limits, 'hz_data_limit': data_limit, 'hz_places': places, 'hz_mlockall': mlocked, 'hz_steered': steered, 'hz_madvise': madvise, 'hz_stdio': stdio, 'hz_late': late, 'hz_environment': bind_now, 'hz_dlopen': dlopen, 'hz_rights': rights, 'hz_descriptors': descriptors, 'hz_sandbox': sandbox, 'hz_born_confined': born_confined, 'hz_filter_moment': filter_moment, 'hz_remap': remap, 'hz_setlocale': setlocale, 'hz_deepbind': deepbind, 'fn_own_malloc': own_malloc, 'hz_full_pm': full_pm,
+    'hz_cancel': cancel, 'hz_sanitized': sanitized, 'hz_limits': limits, 'hz_data_limit': data_limit, 'hz_places': places, 'hz_mlockall': mlocked, 'hz_steered': steered, 'hz_stdio': stdio, 'hz_late': late, 'hz_environment': bind_now, 'hz_dlopen': dlopen, 'hz_rights': rights, 'hz_descriptors': descriptors, 'hz_sandbox': sandbox, 'hz_born_confined': born_confined, 'hz_filter_moment': filter_moment, 'hz_remap': remap, 'hz_setlocale': setlocale, 'hz_deepbind': deepbind, 'fn_own_malloc': own_malloc, 'hz_full_pm': full_pm,
     'hz_full_file_system': full_file_system, 'hz_pm_gone_before': gone_before, 'hz_pm_gone_while_running': gone_while_running,
     'hz_no_shm': no_shm, 'hz_daemon': subreaper, 'hz_secure': secure, 'hz_thread_churn_long': simple('hz_thread_churn', '100000'),
 })
