@@ -45,6 +45,15 @@ HY_EXPORT int madvise(void *addr, size_t len, int advice)
     return fn(addr, len, advice);
 }
 
+HY_EXPORT int mlockall(int flags)
+{
+    DL_NEXT(mlockall);
+    int r = fn(flags);
+    if (r == 0)
+        runtime_all_locked(flags);
+    return r;
+}
+
 /* The kernel takes no more than one argument, a word. */
 HY_EXPORT int ioctl(int fd, unsigned long request, ...)
 {

@@ -37,6 +37,9 @@ int supply_load(char *err, size_t err_cap);
 bool supply_loaded(void);
 /* So much PM in one piece can be taken afterwards; -errno: it is not to be had. Not from malloc. */
 int supply_fill(size_t bytes);
+/* All of it has just been locked in memory (mlockall): what of the stock is in [base, base+bytes) need
+ * not be. It is locked when it is taken, if the program still wants that. Under the pages lock. */
+int supply_unlock_stock(void *base, size_t bytes, bool unused);
 /* Cannot be taken now. */
 bool supply_is_short(size_t bytes);
 /* Worth filling before anybody waits for it. */

@@ -12,6 +12,7 @@
 #include "core/pause.h"
 #include "core/state.h"
 #include "heap/heap.h"
+#include "heap/hot.h"
 #include "heap/spare.h"
 #include "heap/supply.h"
 #include "migrator.h"
@@ -23,6 +24,7 @@
 #include "record/record.h"
 #include "settings/settings.h"
 #include "sys/emulator.h"
+#include "sys/filter.h"
 #include "sys/lock.h"
 #include "sys/log.h"
 #include "sys/os.h"
@@ -226,6 +228,20 @@ int runtime_ioctl(int fd, unsigned long request, void *arg)
         migrate_unmapped(base, bytes);
     hy_locks_leave();
     return next_map()->ioctl(fd, request, arg);
+}
+
+/* What lies ready for it is not the program's. */
+void runtime_all_locked(int flags)
+{
+    int saved = errno;
+    if (!(flags & MCL_CURRENT) || (flags & MCL_ONFAULT) || !active() || hy_locks_held())
+        return;
+    heap_all_resident(os_locks_future());
+    if (os_calls_begin()) {
+        (void)heap_under_lock(HY_PM, (char *)hy_heap.base, hy_heap.len, false, supply_unlock_stock);
+        os_calls_end();
+    }
+    errno = saved;
 }
 
 /* Blocks on files become what the kernel does this for. After MADV_FREE nothing need be there. */

@@ -12,6 +12,8 @@ void runtime_prepare(void);
 /* As the libc's functions of the same names. */
 void *runtime_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
 int runtime_munmap(void *addr, size_t len);
+/* After its mlockall. */
+void runtime_all_locked(int flags);
 /* Before the program's madvise. */
 void runtime_advised(void *addr, size_t len, int advice);
 int runtime_ioctl(int fd, unsigned long request, void *arg);

@@ -80,6 +80,16 @@ int os_replace_by_anon(void *base, size_t bytes)
                MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0, base, &at);
 }
 
+int os_lock(void *base, size_t bytes)
+{
+    return (int)raw2(SYS_mlock, base, bytes);
+}
+
+int os_unlock(void *base, size_t bytes)
+{
+    return (int)raw2(SYS_munlock, base, bytes);
+}
+
 bool os_is_unreadable(void *base, size_t bytes)
 {
     char here = 0;
