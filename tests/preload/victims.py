@@ -169,7 +169,7 @@ def remap(ctx):
 
 
 def sandbox(ctx):
-    for mode in ('threads', 'one'):
+    for mode in ('threads', 'one', 'strict'):
         program(ctx, 'hz_sandbox', mode)
 
 
