@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "process/process.h"
+#include "sys/dl.h"
 
 HY_EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 {
@@ -35,6 +36,22 @@ HY_EXPORT void *mremap(void *old, size_t old_len, size_t new_len, int flags, ...
         va_end(ap);
     }
     return runtime_mremap(old, old_len, new_len, flags, new_addr);
+}
+
+HY_EXPORT int madvise(void *addr, size_t len, int advice)
+{
+    DL_NEXT(madvise);
+    runtime_advised(addr, len, advice);
+    return fn(addr, len, advice);
+}
+
+HY_EXPORT int mlockall(int flags)
+{
+    DL_NEXT(mlockall);
+    int r = fn(flags);
+    if (r == 0)
+        runtime_all_locked(flags);
+    return r;
 }
 
 /* The kernel takes no more than one argument, a word. */

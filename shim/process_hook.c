@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <threads.h>
@@ -19,6 +20,7 @@
 #include "core/pause.h"
 #include "process/process.h"
 #include "sys/dl.h"
+#include "sys/lock.h"
 #include "sys/os.h"
 
 #ifndef SYS_landlock_restrict_self
@@ -33,13 +35,15 @@ static bool pause_for_main(void)
 
 /* --- what a call will do -------------------------------------------------------------------- */
 
-enum effect { NOTHING, RIGHTS, SANDBOX, COPY, LIMIT };
+enum effect { NOTHING, RIGHTS, SANDBOX, STRICT, COPY, LIMIT };
 
 /* A filter that is none is a question. */
 static enum effect of_prctl(long option, long arg, long more)
 {
     switch (option) {
     case PR_SET_SECCOMP:
+        if (arg == SECCOMP_MODE_STRICT)
+            return STRICT;
         return arg == SECCOMP_MODE_FILTER && !more ? NOTHING : SANDBOX;
     case PR_CAP_AMBIENT:
         return arg == PR_CAP_AMBIENT_IS_SET ? NOTHING : RIGHTS;
@@ -56,20 +60,34 @@ static enum effect of_prctl(long option, long arg, long more)
 static enum effect of_seccomp(long operation, long arg)
 {
     if (operation == SECCOMP_SET_MODE_STRICT)
-        return SANDBOX;
+        return STRICT;
     return operation == SECCOMP_SET_MODE_FILTER && arg ? SANDBOX : NOTHING;
+}
+
+#define READY (4 * HY_MIB) /* a span for each size of a small block */
+
+/* In the strict mode not even memory can be had any more. So this thread's cache, and a run from which
+ * it is filled though files do not grow, are there before. */
+static void make_ready(void)
+{
+    for (size_t n = 16; n <= READY; n *= 2) {
+        void *volatile p = malloc(n);
+        free(p);
+    }
 }
 
 static bool call_begins(enum effect e)
 {
-    if (e == SANDBOX)
+    if (e == SANDBOX || e == STRICT)
         runtime_sandboxed();
+    if (e == STRICT && !hy_locks_held())
+        make_ready();
     return e == RIGHTS && pause_for_main();
 }
 
 static void call_ends(enum effect e, bool paused, long result)
 {
-    if (e == SANDBOX && result == -1)
+    if ((e == SANDBOX || e == STRICT) && result == -1)
         runtime_sandbox_failed();
     control_resume(paused);
 }
@@ -349,4 +367,16 @@ HY_EXPORT int pthread_cancel(pthread_t thread)
     if (control_is_main(thread))
         control_main_leaves();
     return fn(thread);
+}
+
+HY_EXPORT int pthread_setcanceltype(int type, int *old)
+{
+    DL_NEXT(pthread_setcanceltype);
+    /* Known before the thread can be cancelled so, and until it no longer can. */
+    if (type == PTHREAD_CANCEL_ASYNCHRONOUS)
+        hy_cancel_note(true, fn);
+    int r = fn(type, old);
+    if (r == 0 && type == PTHREAD_CANCEL_DEFERRED)
+        hy_cancel_note(false, fn);
+    return r;
 }

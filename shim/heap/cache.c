@@ -188,7 +188,7 @@ static void widen(struct thread_cache *tc, struct cache_bin *b, unsigned cls)
     tc->holds += (uint32_t)price;
 }
 
-void *cache_refill(enum hy_tier t, unsigned cls, bool force)
+static void *refill(enum hy_tier t, unsigned cls, bool force)
 {
     struct thread_cache *tc = live_cache();
     void *p;
@@ -212,7 +212,15 @@ void *cache_refill(enum hy_tier t, unsigned cls, bool force)
     return heap_pop(tc, heap_bin(t, cls));
 }
 
-void cache_overflow(unsigned bin, void *p)
+void *cache_refill(enum hy_tier t, unsigned cls, bool force)
+{
+    hy_cancel_enter();
+    void *p = refill(t, cls, force);
+    hy_cancel_leave();
+    return p;
+}
+
+static void overflow(unsigned bin, void *p)
 {
     struct thread_cache *tc = live_cache();
     enum hy_tier t = bin_tier(bin);
@@ -235,6 +243,13 @@ void cache_overflow(unsigned bin, void *p)
         b->top -= n;
     }
     *b->top++ = p;
+}
+
+void cache_overflow(unsigned bin, void *p)
+{
+    hy_cancel_enter();
+    overflow(bin, p);
+    hy_cancel_leave();
 }
 
 bool cache_holds(unsigned bin, const void *p)

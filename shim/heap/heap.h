@@ -125,6 +125,9 @@ void heap_set_favour(enum hy_tier t);
 enum hy_tier heap_favour(void);
 /* A tier has room again: classes that had turned away come back to it. */
 void heap_reopen(enum hy_tier t);
+/* fn for what of [base, base+bytes) is of the tier's range, under its pages lock. */
+int heap_under_lock(enum hy_tier t, char *base, size_t bytes, bool keep,
+                    int (*fn)(void *base, size_t bytes, bool keep));
 void heap_all_resident(bool is); /* mlockall: what is not needed costs as much as what is */
 /* Give back what has lain free since the last tick; at most max_bytes. */
 void heap_decay(enum hy_tier t, size_t max_bytes);

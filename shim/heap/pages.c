@@ -55,6 +55,19 @@ static void become_tight(enum hy_tier t)
                                      (size_t)hy_hg.g[i].len << HEAP_GRANULE_SHIFT);
 }
 
+/* Clean memory of a tight heap has no addresses, also what has just been taken: a run that is part
+ * of the one and part of the other would be mapped from its beginning, and its end in vain. */
+static void *take_little(enum hy_tier t, uint32_t len, uint32_t *ret_n)
+{
+    become_tight(t);
+    *ret_n = hy_align_up(len - HY_MIN(free_at_end(t), len), CHUNK_GRANULES);
+    size_t bytes = (size_t)*ret_n << HEAP_GRANULE_SHIFT;
+    void *base = bytes ? hy_hg.host.take(t, bytes) : NULL;
+    if (base && hy_pages[t].tight)
+        (void)hy_hg.host.release(t, base, bytes);
+    return base;
+}
+
 static bool grow(enum hy_tier t, uint32_t len)
 {
     struct pages *p = &hy_pages[t];
@@ -63,16 +76,11 @@ static bool grow(enum hy_tier t, uint32_t len)
     uint32_t n = heap_is_all_resident()
                      ? least
                      : hy_align_up(HY_MAX(len, HY_MAX(share, CHUNK_MIN)), CHUNK_GRANULES);
-    void *base = hy_hg.host.take(t, (size_t)n << HEAP_GRANULE_SHIFT);
-    if (!base && n > least)
+    void *base = p->tight ? NULL : hy_hg.host.take(t, (size_t)n << HEAP_GRANULE_SHIFT);
+    if (!base && !p->tight && n > least)
         base = hy_hg.host.take(t, (size_t)(n = least) << HEAP_GRANULE_SHIFT);
-    if (!base) { /* the address space is short: it is added to what is there */
-        become_tight(t);
-        uint32_t have = free_at_end(t);
-        n = hy_align_up(len - HY_MIN(have, len), CHUNK_GRANULES);
-        if (n > 0)
-            base = hy_hg.host.take(t, (size_t)n << HEAP_GRANULE_SHIFT);
-    }
+    if (!base) /* the address space is short: it is added to what is there */
+        base = take_little(t, len, &n);
     if (!base || !tables_commit(t, granule_of(base), n))
         return false;
     p->taken_granules += n;
@@ -342,6 +350,21 @@ void pages_init(void)
         memset(hy_pages[t].clean.head, 0xff, sizeof(hy_pages[t].clean.head));
         memset(hy_pages[t].dirty.head, 0xff, sizeof(hy_pages[t].dirty.head));
     }
+}
+
+int heap_under_lock(enum hy_tier t, char *base, size_t bytes, bool keep,
+                    int (*fn)(void *base, size_t bytes, bool keep))
+{
+    char *from = granule_addr(hy_hg.first[t]);
+    char *end = from + ((size_t)hy_hg.count[t] << HEAP_GRANULE_SHIFT);
+    from = HY_MAX(from, base);
+    end = HY_MIN(end, base + bytes);
+    if (from >= end)
+        return 0;
+    hy_lock_take(&hy_pages[t].lock);
+    int e = fn(from, (size_t)(end - from), keep);
+    hy_lock_release(&hy_pages[t].lock);
+    return e;
 }
 
 void pages_prefork(void)

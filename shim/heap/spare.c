@@ -21,7 +21,17 @@ bool spare_hold(void)
         return false;
     at = (char *)hy_align_up((uintptr_t)p, UNIT);
     end = at + HELD;
+    if (at > (char *)p)
+        (void)os_unmap(p, (size_t)(at - (char *)p));
+    if (end < (char *)p + HELD + UNIT)
+        (void)os_unmap(end, (size_t)((char *)p + HELD + UNIT - end));
     return true;
+}
+
+void spare_unlock(void)
+{
+    if (at < end && os_unlock(at, (size_t)(end - at)) == 0)
+        (void)os_purge(at, (size_t)(end - at));
 }
 
 void spare_serves(bool on)

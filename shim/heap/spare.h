@@ -15,5 +15,7 @@ bool spare_hold(void);
 void spare_serves(bool on);
 /* A mapping was refused: memory in its place; NULL: there is none, or not for this thread. */
 void *spare_take(size_t bytes);
+/* mlockall has come: what is left need not be in memory. While nobody is served. */
+void spare_unlock(void);
 
 #endif

@@ -112,7 +112,7 @@ static bool is_alone(struct tier_supply *s, int fd)
     return true;
 }
 
-static bool can_shed(struct tier_supply *s)
+bool supply_can_shed(struct tier_supply *s)
 {
     size_t cap = s->cap_shed ? s->cap_shed * 2 : HY_PAGE / sizeof(struct shed);
     void *m;
@@ -129,8 +129,7 @@ static bool can_shed(struct tier_supply *s)
     return true;
 }
 
-/* There is room for it. */
-static void shed(struct tier_supply *s, const char *at, size_t bytes, uint32_t view)
+void supply_shed(struct tier_supply *s, const char *at, size_t bytes, uint32_t view)
 {
     s->shed[s->n_shed++] = (struct shed){offset_of(s, at, view), bytes};
     s->shed_bytes += bytes;
@@ -171,8 +170,7 @@ static bool grow_index(struct tier_supply *s, const char *end)
     return true;
 }
 
-/* The chunk that an address is in; its part of [at, end). */
-static struct chunk *chunk_at(const struct tier_supply *s, const char *at, const char *end,
+struct chunk *supply_chunk_at(const struct tier_supply *s, const char *at, const char *end,
                               size_t *ret_bytes)
 {
     size_t granule = granule_in(s, at);
@@ -184,8 +182,7 @@ static struct chunk *chunk_at(const struct tier_supply *s, const char *at, const
     return c;
 }
 
-/* A part of a chunk becomes one of its own. Room for two more must be there. */
-static struct chunk *split(struct tier_supply *s, struct chunk *c, char *at, size_t bytes)
+struct chunk *supply_split_chunk(struct tier_supply *s, struct chunk *c, char *at, size_t bytes)
 {
     struct chunk before = *c, after = *c;
     size_t n = s->n_chunks;
@@ -233,7 +230,7 @@ static bool to_anon(struct tier_supply *s, struct chunk *c, char *at, size_t byt
 {
     if (os_replace_by_anon(at, bytes))
         return false;
-    c = split(s, c, at, bytes);
+    c = supply_split_chunk(s, c, at, bytes);
     c->shared = c->full = false;
     c->anon = true;
     return true;
@@ -249,7 +246,7 @@ static bool share_again(struct tier_supply *s, struct chunk *c, char *at, size_t
               os_map_fd_fixed(at, bytes, fd, offset_of(s, at, c->view), true) == 0;
     let(fd);
     if (ok)
-        split(s, c, at, bytes)->shared = true; /* and not full */
+        supply_split_chunk(s, c, at, bytes)->shared = true; /* and not full */
     return ok;
 }
 
@@ -261,10 +258,10 @@ static int purge_private(struct tier_supply *s, struct chunk *c, char *at, size_
     bool ours = c->file == s->file && s->fd >= 0;
     if (ours && share_again(s, c, at, bytes))
         return s->keeps ? -EOPNOTSUPP : os_purge_shared(at, bytes);
-    if ((ours && !can_shed(s)) || !to_anon(s, c, at, bytes))
+    if ((ours && !supply_can_shed(s)) || !to_anon(s, c, at, bytes))
         return -ENOMEM;
     if (ours)
-        shed(s, at, bytes, view);
+        supply_shed(s, at, bytes, view);
     return 0;
 }
 
@@ -273,11 +270,13 @@ static int purge_part(struct tier_supply *s, char *at, const char *end, size_t *
     *ret_bytes = 0;
     if (!supply_grow_chunks(s, 2))
         return -ENOMEM;
-    struct chunk *c = chunk_at(s, at, end, ret_bytes);
+    struct chunk *c = supply_chunk_at(s, at, end, ret_bytes);
     if (!c)
         return -EINVAL;
-    if (c->anon)
+    if (c->anon) {
+        supply_split_chunk(s, c, at, *ret_bytes)->advised = false;
         return os_purge(at, *ret_bytes);
+    }
     if (!c->shared)
         return purge_private(s, c, at, *ret_bytes);
     c->full = s->keeps;
@@ -309,7 +308,7 @@ static bool restore_part(struct tier_supply *s, char *at, const char *end, size_
 {
     if (!supply_grow_chunks(s, 2))
         return false;
-    struct chunk *c = chunk_at(s, at, end, ret_bytes);
+    struct chunk *c = supply_chunk_at(s, at, end, ret_bytes);
     size_t bytes = c ? *ret_bytes : 0;
     if (!c || (!c->shared && !supply_may_share(s))) /* private memory serves as it is */
         return c;
@@ -326,7 +325,7 @@ static bool restore_part(struct tier_supply *s, char *at, const char *end, size_
     uint32_t view = 0;
     if (c->file == s->file && (!is_alone(s, s->fd) || s->keeps)) {
         /* Children bind no more of the file than the heap has ever had. */
-        if (s->shed_bytes > s->file_bytes || !can_shed(s))
+        if (s->shed_bytes > s->file_bytes || !supply_can_shed(s))
             return false;
         view = c->view + 1;
     }
@@ -335,8 +334,8 @@ static bool restore_part(struct tier_supply *s, char *at, const char *end, size_
     if (!put_at(s, at, bytes, view, true))
         return !c->shared && os_is_limited();
     if (leaves) /* a free run that lay in the private view */
-        shed(s, at, bytes, before);
-    c = split(s, c, at, bytes);
+        supply_shed(s, at, bytes, before);
+    c = supply_split_chunk(s, c, at, bytes);
     *c = (struct chunk){at, bytes, s->file, view, .shared = true, .full = true};
     return true;
 }
@@ -346,7 +345,7 @@ static bool is_full(const struct tier_supply *s, const char *base, size_t bytes)
 {
     size_t part;
     for (const char *at = base, *end = at + bytes; at < end; at += part) {
-        const struct chunk *c = chunk_at(s, at, end, &part);
+        const struct chunk *c = supply_chunk_at(s, at, end, &part);
         if (!c || !c->full)
             return false;
     }
@@ -410,7 +409,7 @@ static bool goes_with(const struct tier_supply *s, const struct chunk *c, const 
 {
     if (c->file != s->file)
         return false;
-    return c->shared ? c->view == first->view : c->anon && alone && !s->keeps;
+    return c->shared ? c->view == first->view : c->anon && !c->advised && alone && !s->keeps;
 }
 
 /* Those side by side with the first, which ends at `end`: their end. */
@@ -419,7 +418,7 @@ static char *run_end(struct tier_supply *s, char *end, const struct chunk *first
     const char *all = s->base + s->indexed * SUPPLY_GRANULE;
     size_t part;
     while (end < all) {
-        const struct chunk *c = chunk_at(s, end, all, &part);
+        const struct chunk *c = supply_chunk_at(s, end, all, &part);
         if (!c || !goes_with(s, c, first, alone))
             break;
         end = c->base + c->bytes;
@@ -431,7 +430,7 @@ static void note_private(struct tier_supply *s, char *at, const char *end, uint3
 {
     size_t part;
     for (; at < end; at += part) {
-        struct chunk *c = chunk_at(s, at, end, &part);
+        struct chunk *c = supply_chunk_at(s, at, end, &part);
         c->view = view;
         c->shared = c->anon = c->full = false;
     }
@@ -443,7 +442,7 @@ static void make_private(struct tier_supply *s, bool have_fd, bool alone)
     char *all = s->base + s->indexed * SUPPLY_GRANULE, *next;
     size_t part;
     for (char *at = s->base; at < all; at = next) {
-        struct chunk *c = chunk_at(s, at, all, &part);
+        struct chunk *c = supply_chunk_at(s, at, all, &part);
         next = c ? c->base + c->bytes : at + SUPPLY_GRANULE;
         if (!c || !(c->shared || (have_fd && goes_with(s, c, c, alone))))
             continue;

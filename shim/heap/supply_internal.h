@@ -21,6 +21,7 @@ struct chunk {
      * Shared, or since a fork private; where it is anonymous, the view that it was in. */
     uint32_t file, view;
     bool shared, anon;
+    bool advised; /* anonymous, and in use (supply_leave_file) */
     bool full; /* shared, and all its blocks are reserved */
 };
 
@@ -68,6 +69,14 @@ bool supply_grow_chunks(struct tier_supply *s, size_t more);
 bool supply_may_share(const struct tier_supply *s);
 
 /* supply_file.c */
+/* The chunk that an address is in; its part of [at, end). */
+struct chunk *supply_chunk_at(const struct tier_supply *s, const char *at, const char *end,
+                              size_t *ret_bytes);
+/* A part of a chunk becomes one of its own. Room for two more must be there. */
+struct chunk *supply_split_chunk(struct tier_supply *s, struct chunk *c, char *at, size_t bytes);
+/* Blocks that nobody here looks at any more; supply_shed after supply_can_shed. */
+bool supply_can_shed(struct tier_supply *s);
+void supply_shed(struct tier_supply *s, const char *at, size_t bytes, uint32_t view);
 void supply_index_chunk(struct tier_supply *s, size_t i);
 /* Fresh memory; ret_full: all of it is reserved. */
 bool supply_file_put(struct tier_supply *s, char *base, size_t bytes, bool *ret_full);

@@ -191,6 +191,28 @@ int supply_fill(size_t bytes)
     return e;
 }
 
+static bool unlocked; /* the stock, or some of it; under the pages lock */
+
+int supply_unlock_stock(void *base, size_t bytes, bool unused)
+{
+    struct tier_supply *s = &hy_supply[HY_PM];
+    unsigned n = __atomic_load_n(&s->n_pieces, __ATOMIC_ACQUIRE);
+    (void)unused;
+    for (unsigned i = 0; i < n; i++) {
+        char *at = HY_MAX(s->piece[i].at, (char *)base);
+        char *end = HY_MIN(s->piece[i].end, (char *)base + bytes);
+        if (at < end && os_unlock(at, (size_t)(end - at)) == 0) {
+            unlocked = !s->backing.dir; /* pages of a file are mapped as they are taken */
+            (void)os_purge(at, (size_t)(end - at)); /* nobody has had it */
+        }
+    }
+    if (!__atomic_load_n(&closed, __ATOMIC_SEQ_CST) && hy_lock_try(&gate)) { /* no fork uses it */
+        spare_unlock();
+        hy_lock_release(&gate);
+    }
+    return 0;
+}
+
 char *supply_from_stock(struct tier_supply *s, size_t bytes, struct piece **ret_from)
 {
     unsigned n = __atomic_load_n(&s->n_pieces, __ATOMIC_ACQUIRE);
@@ -201,6 +223,8 @@ char *supply_from_stock(struct tier_supply *s, size_t bytes, struct piece **ret_
         char *at = p->at;
         __atomic_store_n(&p->at, at + bytes, __ATOMIC_RELAXED);
         *ret_from = p;
+        if (HY_UNLIKELY(unlocked) && os_locks_future())
+            (void)os_lock(at, bytes);
         return at;
     }
     return NULL;

@@ -187,13 +187,13 @@ void maps_tell_new(void (*fn)(void *base, size_t len, enum hy_tier t))
     hy_lock_release(&lock);
 }
 
-bool maps_find(const void *p, enum hy_tier *ret_tier, uint16_t *ret_site)
+bool maps_find(const void *p, size_t len, enum hy_tier *ret_tier, uint16_t *ret_site)
 {
     if (!maps_any())
         return false;
     hy_lock_take(&lock);
     unsigned i = find((uintptr_t)p);
-    bool hit = i < n_ranges && table[i].base <= (uintptr_t)p;
+    bool hit = i < n_ranges && table[i].base < (uintptr_t)p + len;
     if (hit) {
         *ret_tier = table[i].tier;
         *ret_site = table[i].site;

@@ -371,7 +371,6 @@ void engage_now(void)
 /* --- constructor, destructor ------------------------------------------------------ */
 
 #define EXIT_CONFIG 78 /* EX_CONFIG of sysexits.h */
-
 /* With HYBRID_STRICT also what only shows at the machine must be found now. */
 static void strict_checks(void)
 {
@@ -400,6 +399,8 @@ void runtime_prepare(void)
     os_note_main();
     (void)next_alloc();
     (void)settings_load(); /* the defaults, where the program is secure */
+    if (next_is_watched())
+        hy_config.set.policy = HY_POLICY_OFF;
     if (!env_is_secure()) {
         settings_echo();
         trace_name();
@@ -412,8 +413,7 @@ void runtime_prepare(void)
     errno = saved;
 }
 
-/* The common machine has one memory. Files tell, as who loads a library may open files; a filter
- * from before exec may kill for get_mempolicy. */
+/* Files tell, as who loads a library may open files; a filter may kill for get_mempolicy. */
 static bool one_memory(void)
 {
     uint64_t nodes;
@@ -431,7 +431,7 @@ static const char *nothing_to_do(void)
     if (env_is_secure())
         return "set-user-id program";
     if (hy_config.set.policy == HY_POLICY_OFF)
-        return "HYBRID_POLICY=off";
+        return next_is_watched() ? "a sanitizer watches the program" : "HYBRID_POLICY=off";
     if (hy_config.set.pm.kind == HY_PM_NONE)
         return "HYBRID_PM=none";
     return one_memory() ? "this machine has one kind of memory" : make_heap();

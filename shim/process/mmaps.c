@@ -12,7 +12,9 @@
 #include "core/pause.h"
 #include "core/state.h"
 #include "heap/heap.h"
+#include "heap/hot.h"
 #include "heap/spare.h"
+#include "heap/supply.h"
 #include "migrator.h"
 #include "place/maps.h"
 #include "place/planned.h"
@@ -22,12 +24,11 @@
 #include "record/record.h"
 #include "settings/settings.h"
 #include "sys/emulator.h"
+#include "sys/filter.h"
 #include "sys/lock.h"
 #include "sys/log.h"
 #include "sys/os.h"
 #include "sys/pages/track.h"
-
-#define REMAP_TRIES 4
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -229,6 +230,32 @@ int runtime_ioctl(int fd, unsigned long request, void *arg)
     return next_map()->ioctl(fd, request, arg);
 }
 
+/* What lies ready for it is not the program's. */
+void runtime_all_locked(int flags)
+{
+    int saved = errno;
+    if (!(flags & MCL_CURRENT) || (flags & MCL_ONFAULT) || !active() || hy_locks_held())
+        return;
+    heap_all_resident(os_locks_future());
+    if (os_calls_begin()) {
+        (void)heap_under_lock(HY_PM, (char *)hy_heap.base, hy_heap.len, false, supply_unlock_stock);
+        os_calls_end();
+    }
+    errno = saved;
+}
+
+/* Blocks on files become what the kernel does this for. After MADV_FREE nothing need be there. */
+void runtime_advised(void *addr, size_t len, int advice)
+{
+    bool keep = advice == MADV_WIPEONFORK;
+    if (!(keep || advice == MADV_DONTNEED || advice == MADV_FREE) || !supply_has_files() || !active() || hy_locks_held() ||
+        ((uintptr_t)addr & (HY_PAGE - 1)) || len == 0 || len > PTRDIFF_MAX)
+        return;
+    int saved = errno;
+    (void)heap_under_lock(HY_PM, addr, hy_align_up(len, HY_PAGE), keep, supply_leave_file);
+    errno = saved;
+}
+
 int runtime_munmap(void *addr, size_t len)
 {
     /* Told before it happens: afterwards another thread may own the address. */
@@ -237,46 +264,18 @@ int runtime_munmap(void *addr, size_t len)
     return next_map()->munmap(addr, len);
 }
 
-/* The kernel lets a mapping go that moves as a whole. Across the border of a part that is watched
- * it refuses, and only our thread can undo that. */
-static void *remap(void *old, size_t old_len, size_t new_len, int flags, void *new_addr)
-{
-    void *p = next_map()->mremap(old, old_len, new_len, flags, new_addr);
-    if (p == MAP_FAILED && errno == EFAULT && control_apart() &&
-        control_ask(migrate_unmapped, old, HY_MAX(old_len, (size_t)1)))
-        p = next_map()->mremap(old, old_len, new_len, flags, new_addr);
-    return p;
-}
-
-/* The kernel does not move what is watched in part (EFAULT), and the pages' thread may be just
- * about to watch some of it. */
-static void *remap_unwatched(void *old, size_t old_len, size_t new_len, int flags, void *new_addr)
-{
-    void *p = MAP_FAILED;
-    for (int i = 0; i < REMAP_TRIES; i++) {
-        hy_locks_enter();
-        migrate_unmapped(old, HY_MAX(old_len, (size_t)1));
-        hy_locks_leave();
-        p = remap(old, old_len, new_len, flags, new_addr);
-        if (p != MAP_FAILED || errno != EFAULT)
-            break;
-    }
-    return p;
-}
-
 void *runtime_mremap(void *old, size_t old_len, size_t new_len, int flags, void *new_addr)
 {
     enum hy_tier t;
     site_id site;
-    bool tracked = maps_any() && !hy_guarded() && !hy_locks_held() && maps_find(old, &t, &site);
+    bool tracked = maps_any() && !hy_guarded() && !hy_locks_held() &&
+                   maps_find(old, HY_MAX(old_len, (size_t)1), &t, &site);
     bool apart = control_apart();
     void *p;
-    if (!tracked)
-        p = next_map()->mremap(old, old_len, new_len, flags, new_addr);
-    else if (apart)
-        p = remap(old, old_len, new_len, flags, new_addr);
+    if (tracked)
+        p = remap_watched(old, old_len, new_len, flags, new_addr);
     else
-        p = remap_unwatched(old, old_len, new_len, flags, new_addr);
+        p = next_map()->mremap(old, old_len, new_len, flags, new_addr);
     if (p == MAP_FAILED)
         return p;
     int saved = errno;

@@ -12,6 +12,10 @@ void runtime_prepare(void);
 /* As the libc's functions of the same names. */
 void *runtime_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
 int runtime_munmap(void *addr, size_t len);
+/* After its mlockall. */
+void runtime_all_locked(int flags);
+/* Before the program's madvise. */
+void runtime_advised(void *addr, size_t len, int advice);
 int runtime_ioctl(int fd, unsigned long request, void *arg);
 void *runtime_mremap(void *old, size_t old_len, size_t new_len, int flags, void *new_addr);
 
@@ -29,6 +33,9 @@ int engage_pm(size_t bytes);
 /* --- mmaps.c: the program's own mappings ------------------------------------------ */
 
 void mmaps_init(void); /* before any is placed */
+
+/* remap.c: as mremap, of a range some of which is in the books (place/maps.h). No lock held. */
+void *remap_watched(void *old, size_t old_len, size_t new_len, int flags, void *new_addr);
 
 /* --- control.c: what process/ alone asks of the control thread -------------------- */
 

@@ -102,7 +102,7 @@ static void take(uintptr_t address, const double lines[KINDS])
             for (int k = 0; p && k < KINDS; k++)
                 p->lines[k] += lines[k];
         }
-    } else if (maps_find((const void *)address, &tier, &site)) {
+    } else if (maps_find((const void *)address, 1, &tier, &site)) {
         to = site > 0 && site < SITE_MAX ? t->site[site] : t->mapped;
     }
     for (int k = 0; k < KINDS; k++) {

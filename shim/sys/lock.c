@@ -2,12 +2,43 @@
 #include "sys/lock.h"
 
 #include <linux/futex.h>
+#include <pthread.h>
 
 #include "sys/raw.h"
 
 #define SPINS 100
 
 __thread int hy_locks_depth __attribute__((tls_model("initial-exec")));
+
+/* --- cancelled at any moment ----------------------------------------------------------------- */
+
+__thread uint8_t hy_cancel_any __attribute__((tls_model("initial-exec")));
+static __thread int held_back __attribute__((tls_model("initial-exec")));
+static int (*set_type)(int type, int *old);
+
+/* The type and not the state: the handler of glibc 2.36, once the signal is on its way, looks at
+ * the type alone. Nothing that we call meanwhile is a place to be cancelled at. */
+HY_COLD void hy_cancel_hold(void)
+{
+    if (held_back++ == 0)
+        (void)set_type(PTHREAD_CANCEL_DEFERRED, NULL);
+}
+
+HY_COLD void hy_cancel_let(void)
+{
+    /* 0: a handler that came between has turned it on. */
+    if (held_back > 0 && --held_back == 0)
+        (void)set_type(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+}
+
+HY_COLD void hy_cancel_note(bool any_moment, int (*setter)(int type, int *old))
+{
+    __atomic_store_n(&set_type, setter, __ATOMIC_RELAXED);
+    held_back = 0;
+    hy_cancel_any = any_moment;
+}
+
+/* --- waiting ----------------------------------------------------------------------------------- */
 
 /* The half of the word that the kernel compares: that with bit 0. Two owners that agree in it
  * both have somebody waiting, and wake. */

@@ -22,9 +22,30 @@ static inline bool hy_locks_held(void)
     return HY_UNLIKELY(hy_locks_depth > 0);
 }
 
+/* A thread that may be cancelled at any moment (pthread_setcanceltype) would leave its locks to
+ * nobody, and its cache half changed: it is cancelled only after what lies between these. */
+extern __thread uint8_t hy_cancel_any __attribute__((tls_model("initial-exec")));
+void hy_cancel_hold(void);
+void hy_cancel_let(void); /* may not return */
+/* By the hook, before it is so and after it was; the libc's own function. */
+void hy_cancel_note(bool any_moment, int (*setter)(int type, int *old));
+
+static inline void hy_cancel_enter(void)
+{
+    if (HY_UNLIKELY(hy_cancel_any))
+        hy_cancel_hold();
+}
+
+static inline void hy_cancel_leave(void)
+{
+    if (HY_UNLIKELY(hy_cancel_any))
+        hy_cancel_let();
+}
+
 /* Around work that takes locks of another kind. */
 static inline void hy_locks_enter(void)
 {
+    hy_cancel_enter();
     hy_locks_depth++;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
@@ -33,6 +54,7 @@ static inline void hy_locks_leave(void)
 {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     hy_locks_depth--;
+    hy_cancel_leave();
 }
 
 static inline uint64_t hy_lock_self(void)

@@ -14,6 +14,10 @@
 #define MPOL_PREFERRED_MANY 5
 #endif
 
+#ifndef MADV_POPULATE_READ /* Linux 5.14 */
+#define MADV_POPULATE_READ 22
+#endif
+
 static int map(size_t bytes, int prot, int flags, int fd, uint64_t offset, void *at, void **ret)
 {
     long r = raw6(SYS_mmap, at, bytes, prot, flags, fd, offset);
@@ -74,6 +78,29 @@ int os_replace_by_anon(void *base, size_t bytes)
     void *at;
     return map(bytes, PROT_READ | PROT_WRITE,
                MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0, base, &at);
+}
+
+int os_lock(void *base, size_t bytes)
+{
+    return (int)raw2(SYS_mlock, base, bytes);
+}
+
+int os_unlock(void *base, size_t bytes)
+{
+    return (int)raw2(SYS_munlock, base, bytes);
+}
+
+bool os_is_unreadable(void *base, size_t bytes)
+{
+    char here = 0;
+    uintptr_t stack = (uintptr_t)&here & ~(HY_PAGE - 1);
+    return raw3(SYS_madvise, base, bytes, MADV_POPULATE_READ) == -EINVAL &&
+           raw3(SYS_madvise, stack, HY_PAGE, MADV_POPULATE_READ) == 0;
+}
+
+int os_no_access(void *base, size_t bytes)
+{
+    return (int)raw3(SYS_mprotect, base, bytes, PROT_NONE);
 }
 
 int os_resident_pages(const void *base, size_t bytes, size_t *ret_pages)

@@ -127,6 +127,18 @@ const struct alloc_ops *next_libc(void)
     return k == OTHER ? &libc_family : NULL;
 }
 
+/* Most programs have the libc's, which is known without a look-up. */
+bool next_is_watched(void)
+{
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    return false; /* this library is what is being watched */
+#else
+    if (dl_object_base((void *)hy_next.malloc) == dl_object_base((void *)pthread_self))
+        return false;
+    return dl_global("__sanitizer_get_heap_size") != NULL; /* not UBSan's */
+#endif
+}
+
 const struct map_ops *next_map(void)
 {
     static struct map_ops ops;

@@ -33,6 +33,10 @@ extern HY_HIDDEN struct alloc_ops hy_next;
 /* The libc's own allocator (__libc_malloc and its kin), if the next one is another; else NULL. */
 const struct alloc_ops *next_libc(void);
 
+/* A sanitizer with an allocator of its own: what it does not give, it misjudges (a block that goes
+ * from one thread to another by our caches is a race to it). In the constructor. */
+bool next_is_watched(void);
+
 /* The mapping calls behind our hooks. */
 struct map_ops {
     void *(*mmap)(void *addr, size_t len, int prot, int flags, int fd, off_t off);

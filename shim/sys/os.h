@@ -34,6 +34,11 @@ int os_purge(void *base, size_t bytes);
 int os_purge_shared(void *base, size_t bytes);
 /* Fresh private zeroed memory in place of what lies there, at once for all threads. */
 int os_replace_by_anon(void *base, size_t bytes);
+int os_lock(void *base, size_t bytes); /* as mlock and munlock */
+int os_unlock(void *base, size_t bytes);
+/* Some of these pages are not to be read; false where the kernel cannot tell (Linux < 5.14). */
+bool os_is_unreadable(void *base, size_t bytes);
+int os_no_access(void *base, size_t bytes);
 /* Give back blocks of a file, keeping its size (FALLOC_FL_PUNCH_HOLE); not on DAX, see
  * os_purge_shared. */
 int os_file_punch(int fd, uint64_t offset, uint64_t bytes);

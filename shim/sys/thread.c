@@ -3,6 +3,7 @@
 
 #include <linux/close_range.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -55,6 +56,17 @@ void os_wait_ns(const uint32_t *word, uint32_t value, uint64_t ns)
 void os_wake(const uint32_t *word)
 {
     (void)raw3(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX);
+}
+
+/* A policy that runs before all others is a promise of the program about its own code. */
+void os_thread_as_usual(void)
+{
+    struct sched_param none = {0};
+    long policy = raw1(SYS_sched_getscheduler, 0);
+    if (policy >= 0)
+        policy &= ~SCHED_RESET_ON_FORK;
+    if (policy == SCHED_FIFO || policy == SCHED_RR)
+        (void)raw3(SYS_sched_setscheduler, 0, SCHED_OTHER, &none);
 }
 
 bool os_thread_exists(int tid)

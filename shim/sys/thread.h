@@ -26,6 +26,8 @@ int os_table_borrow(int fd);
 /* Sleep for so long, unless *word is not `value` (any more) or os_wake is called. */
 void os_wait_ns(const uint32_t *word, uint32_t value, uint64_t ns);
 void os_wake(const uint32_t *word);
+/* This thread, which has inherited a real-time policy, gets the usual one; a nice value stays. */
+void os_thread_as_usual(void);
 /* A thread of this process; false once the kernel counts it no more. */
 bool os_thread_exists(int tid);
 /* The page is zero in a child that has a copy of this memory. */

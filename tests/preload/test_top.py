@@ -104,14 +104,15 @@ class TopLines(Case):
             lambda: re.search(r'(?m)^%d is paced to 4 of 8 threads' % p.pid,
                               told('top', '--once', '--interval', '0.1')), 'top: not paced')
 
+    BOX = ['unshare', '--user', '--map-root-user', '--pid', '--mount-proc', '--fork',
+           '--kill-child']
+
     def contained(self, mib):
         """A program with user, PID and mount namespaces of its own; number 1 there."""
-        box = ['unshare', '--user', '--map-root-user', '--pid', '--mount-proc', '--fork',
-               '--kill-child']
-        if subprocess.run([*box, 'true'], check=False).returncode != 0:
+        if subprocess.run([*self.BOX, 'true'], check=False).returncode != 0:
             self.skipTest('this user may make no user, PID and mount namespaces')
         ours = ['%s=%s' % v for v in self.env().items() if v not in NOTHING_OF_OURS.items()]
-        return self.run_until_up([*box, 'env', *ours, sys.executable, '-c', HOLD % mib],
+        return self.run_until_up([*self.BOX, 'env', *ours, sys.executable, '-c', HOLD % mib],
                                  NOTHING_OF_OURS)
 
     def test_containers_share_one_registry(self):
@@ -128,6 +129,10 @@ class TopLines(Case):
         self.until(lambda: pids() == [1, 1, outside.pid], 'they do not see each other')
         self.until(lambda: all(e['pm_bytes'] >= 24 << 20 for e in told()['participants']),
                    'somebody does not tell')
+        # So it is for whoever looks from a container of its own, where no number means anything.
+        seen = subprocess.run([*self.BOX, OPTIONS.ctl, 'status', '--json', '--registry',
+                               self.registry], check=True, text=True, stdout=subprocess.PIPE)
+        self.assertEqual(sorted(e['pid'] for e in json.loads(seen.stdout)['participants']), pids())
         now = told()
         self.assertLessEqual(now['total']['dram_bytes'], now['dram_budget'])
         # One is stopped, whatever it was doing, and one is killed: the others go on.

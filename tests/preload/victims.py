@@ -60,6 +60,7 @@ def late(ctx):
 
 def limits(ctx):
     """Where the last bytes are refused depends on the limit: an arena of libc, a record of memkind, a block."""
+    program(ctx, 'hz_limits', 'one')
     for mib in (400, 401, 384):
         program(ctx, 'hz_limits', str((mib << 10) + mib), timeout=90)
 
@@ -103,6 +104,23 @@ def double_free(ctx):
     ctx.record('hz_double_free', got.out.decode().strip())
 
 
+def cancel(ctx):
+    program(ctx, 'hz_cancel', timeout=90)
+    if not ctx.setting.preload or ctx.setting.name in ('passive', 'default'):
+        ctx.record('hz_cancel any', 'ok') # libc's heap hangs
+        return
+    got = ctx.run([os.path.join(ctx.bin, 'hz_cancel'), 'any'], label='hz_cancel any', record=None, timeout=60)
+    ctx.record('hz_cancel any', got.out.decode().strip())
+
+
+def sanitized(ctx):
+    """A race is told by the status, too."""
+    argv = ['setarch', '-R', os.path.join(ctx.bin, 'hz_sanitized')]
+    if subprocess.run(argv, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
+        raise Skip('the thread sanitizer is not there, or does not run here')
+    ctx.run(argv, label='hz_sanitized')
+
+
 def bind_now(ctx):
     for var in ({'LD_BIND_NOW': '1'}, {'GLIBC_TUNABLES': 'glibc.malloc.tcache_count=0'}, {'MALLOC_PERTURB_': '85'}):
         program(ctx, 'fn_stress', '700', env=var)
@@ -123,8 +141,8 @@ def deepbind(ctx):
 
 
 def rights(ctx):
-    """c: capset, c#: by its number, k: another user with a capability, n: no_new_privs, o: often."""
-    for mode in (('c', 'c#', 'k') if os.getuid() == 0 else ()) + ('n', 'o', 'setns'):
+    """c: capset, c#: by its number, k: another user with a capability, n: no_new_privs, f: real time, o: often."""
+    for mode in (('c', 'c#', 'k', 'f') if os.getuid() == 0 else ()) + ('n', 'o', 'setns'):
         program(ctx, 'hz_rights', mode, timeout=60)
 
 
@@ -151,7 +169,7 @@ def remap(ctx):
 
 
 def sandbox(ctx):
-    for mode in ('threads', 'one'):
+    for mode in ('threads', 'one', 'strict'):
         program(ctx, 'hz_sandbox', mode)
 
 
@@ -192,13 +210,6 @@ def steered(ctx):
             # A short program may be over before the heaps are there.
             'late': told['state'] in ('serving', 'steering')}[kind]
     ctx.check(good, f'setting {ctx.setting.name}: state {told["state"]}, peaks in MiB {mib}')
-
-
-def madvise(ctx):
-    """Blocks in files keep their content under MADV_DONTNEED: a limit that libhybrid(7) names."""
-    if ctx.pm_dir and not ctx.setting.name.startswith('dram'):
-        raise Skip('known limit: MADV_DONTNEED does not clear heap blocks of the file backend')
-    program(ctx, 'hz_madvise')
 
 
 def full_pm(ctx):
@@ -334,14 +345,14 @@ def subreaper(ctx):
 
 CASES = {name: simple(name) for name in (
     'fn_malloc', 'fn_calloc', 'fn_realloc', 'fn_reallocarray', 'fn_free', 'fn_aligned', 'fn_usable', 'fn_libc', 'fn_libc_names', 'fn_new',
-    'fn_mmap', 'fn_mremap', 'fn_pthread', 'fn_refused', 'hz_signals', 'hz_longjmp', 'hz_exceptions', 'hz_spawn', 'hz_cancel',
-    'hz_exit_race', 'hz_policy', 'hz_stacks', 'hz_reserve', 'hz_syscalls', 'hz_fork_memory', 'hz_cross_free', 'hz_copies', 'hz_alignment', 'hz_shared_child', 'hz_atfork', 'hz_fork_load', 'hz_unusual', 'fn_half_malloc')}
+    'fn_mmap', 'fn_mremap', 'fn_pthread', 'fn_refused', 'hz_signals', 'hz_longjmp', 'hz_exceptions', 'hz_spawn',
+    'hz_exit_race', 'hz_policy', 'hz_madvise', 'hz_stacks', 'hz_reserve', 'hz_syscalls', 'hz_fork_memory', 'hz_cross_free', 'hz_copies', 'hz_alignment', 'hz_shared_child', 'hz_atfork', 'hz_fork_load', 'hz_unusual', 'fn_half_malloc')}
 CASES.update({
     'fn_stress': simple('fn_stress', '6000'), 'hz_exit_growth': simple('hz_exit_growth', '100'), 'hz_limits_inherited': simple('hz_limits', 'inherit'),
     'hz_signal_exit': simple('hz_signal_calls', 'exit'), 'hz_signal_fork': simple('hz_signal_calls', 'fork'),
     'hz_signal_map': simple('hz_signal_calls', 'map'), 'hz_double_free': double_free,
     'hz_fork_threads': simple('hz_fork_threads', '60'), 'hz_thread_churn': simple('hz_thread_churn', '12000'),
-    'hz_limits': limits, 'hz_data_limit': data_limit, 'hz_places': places, 'hz_mlockall': mlocked, 'hz_steered': steered, 'hz_madvise': madvise, 'hz_stdio': stdio, 'hz_late': late, 'hz_environment': bind_now, 'hz_dlopen': dlopen, 'hz_rights': rights, 'hz_descriptors': descriptors, 'hz_sandbox': sandbox, 'hz_born_confined': born_confined, 'hz_filter_moment': filter_moment, 'hz_remap': remap, 'hz_setlocale': setlocale, 'hz_deepbind': deepbind, 'fn_own_malloc': own_malloc, 'hz_full_pm': full_pm,
+    'hz_cancel': cancel, 'hz_sanitized': sanitized, 'hz_limits': limits, 'hz_data_limit': data_limit, 'hz_places': places, 'hz_mlockall': mlocked, 'hz_steered': steered, 'hz_stdio': stdio, 'hz_late': late, 'hz_environment': bind_now, 'hz_dlopen': dlopen, 'hz_rights': rights, 'hz_descriptors': descriptors, 'hz_sandbox': sandbox, 'hz_born_confined': born_confined, 'hz_filter_moment': filter_moment, 'hz_remap': remap, 'hz_setlocale': setlocale, 'hz_deepbind': deepbind, 'fn_own_malloc': own_malloc, 'hz_full_pm': full_pm,
     'hz_full_file_system': full_file_system, 'hz_pm_gone_before': gone_before, 'hz_pm_gone_while_running': gone_while_running,
     'hz_no_shm': no_shm, 'hz_daemon': subreaper, 'hz_secure': secure, 'hz_thread_churn_long': simple('hz_thread_churn', '100000'),
 })

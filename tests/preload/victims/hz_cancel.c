@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Threads cancelled between allocations (cleanup handlers free), pthread_exit
  * with destructors that allocate, main that leaves by pthread_exit while others
- * go on; the process ends with the last thread. */
+ * go on; the process ends with the last thread.
+ * any: cancelled at any moment, also inside malloc (libc's hangs now and then). */
 #include "victim.h"
 
 static pthread_key_t key[4];
@@ -55,6 +56,37 @@ static void *endless(void *arg)
     return NULL;
 }
 
+static void *any_moment(void *arg)
+{
+    uint64_t s = (uintptr_t)arg * 77 + 1;
+    void *block[64] = {0};
+    CHECK(pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL) == 0);
+    for (;;) {
+        unsigned i = rnd(&s) % 64;
+        free(block[i]);
+        block[i] = malloc((s >> 8) % 4 ? (s >> 16) % 3000 : (s >> 16) % 3000000);
+    }
+    return NULL;
+}
+
+static int cancel_at_any_moment(void)
+{
+    for (uintptr_t round = 0; round < 60; round++) {
+        pthread_t t[4];
+        for (uintptr_t i = 0; i < 4; i++)
+            CHECK(pthread_create(&t[i], NULL, any_moment, (void *)(round * 4 + i)) == 0);
+        nap_us(2000);
+        for (int i = 0; i < 4; i++)
+            CHECK(pthread_cancel(t[i]) == 0);
+        for (int i = 0; i < 4; i++)
+            CHECK(pthread_join(t[i], NULL) == 0);
+    }
+    for (size_t i = 0; i < 1000; i++)
+        free(malloc(i * 1000));
+    puts("ok");
+    return 0;
+}
+
 static void *leaves(void *arg)
 {
     pthread_setspecific(key[0], calloc(1, 100));
@@ -73,8 +105,11 @@ static void *last(void *arg)
     return NULL;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    (void)argv;
+    if (argc > 1)
+        return cancel_at_any_moment();
     for (int k = 0; k < 4; k++)
         CHECK(pthread_key_create(&key[k], destructor) == 0);
     for (int round = 0; round < 30; round++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Little address space (RLIMIT_AS): malloc says NULL and ENOMEM, the program
  * frees and goes on. "inherit" sets the limit before exec, so that the library
- * itself starts under it; else the limit in KiB, 400 MiB by itself. */
+ * itself starts under it; "one": only one large block at a time has room; else the limit in KiB,
+ * 400 MiB by itself. */
 #include "victim.h"
 
 #include <sys/resource.h>
@@ -60,8 +61,25 @@ static void *exhaust_in_thread(void *arg)
     return NULL;
 }
 
+/* Somewhat larger each time, then smaller: what was freed before must make room. */
+static int one_at_a_time(void)
+{
+    limit((size_t)1 << 30);
+    for (int i = 0; i < 16; i++) {
+        size_t n = (size_t)(600 + 8 * (i < 8 ? i : 15 - i)) << 20;
+        char *p = malloc(n);
+        CHECK(p);
+        p[0] = p[n - 1] = 1;
+        free(p);
+    }
+    puts("ok");
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "one") == 0)
+        return one_at_a_time();
     if (argc > 1 && strcmp(argv[1], "inherit") == 0) {
         limit((size_t)256 << 20);
         execl("/proc/self/exe", argv[0], "limited", (char *)NULL);

@@ -161,9 +161,34 @@ static void namespaces(void)
     printf("again %d %s\n", r, r ? strerror(errno) : "");
 }
 
+/* All threads but this one have the usual policy, also if placement begins in a real-time program.
+ */
+static void real_time(char *self)
+{
+    struct sched_param p = {.sched_priority = 1};
+    if (sched_getscheduler(0) == SCHED_OTHER && sched_setscheduler(0, SCHED_FIFO, &p) == 0)
+        execl("/proc/self/exe", self, "f", (char *)NULL);
+    grow();
+    DIR *d = opendir("/proc/self/task");
+    CHECK(d);
+    for (struct dirent *e; (e = readdir(d)) != NULL;) {
+        int tid = atoi(e->d_name);
+        if (tid > 0 && tid != (int)getpid()) {
+            int policy = sched_getscheduler(tid);
+            CHECK(policy == SCHED_OTHER || (policy < 0 && errno == ESRCH));
+        }
+    }
+    closedir(d);
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc > 1);
+    if (argv[1][0] == 'f') {
+        real_time(argv[0]);
+        puts("ok");
+        return 0;
+    }
     grow();
     switch (argv[1][0]) {
     case 'c':

@@ -85,10 +85,12 @@ static void test_whose(void **state)
     enum hy_tier t;
     uint16_t site;
     (void)state;
-    assert_true(maps_find(p + BYTES - 1, &t, &site));
+    assert_true(maps_find(p + BYTES - 1, 1, &t, &site));
     assert_int_equal(t, HY_PM);
     assert_int_equal(site, 7);
-    assert_false(maps_find(p + BYTES, &t, &site));
+    assert_false(maps_find(p + BYTES, 1, &t, &site));
+    assert_true(maps_find(p - HY_PAGE, HY_PAGE + 1, &t, &site)); /* a call may begin before it */
+    assert_false(maps_find(p - HY_PAGE, HY_PAGE, &t, &site));
     drop(p);
 }
 
