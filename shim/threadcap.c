@@ -2,7 +2,6 @@
  * The exported thread and CPU calls. sched_getaffinity and its kin answer what the process is
  * confined to, or would be if it had more threads. get_nprocs_conf and _SC_NPROCESSORS_CONF stay as
  * they are: programs make arrays of that size and index them by sched_getcpu(). */
-#include <errno.h>
 #include <pthread.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>

@@ -5,7 +5,6 @@
  * blocked in it; it allocates only under the guard. */
 #include <pthread.h>
 #include <signal.h>
-#include <string.h>
 
 #include "base/guard.h"
 #include "classifier.h"
