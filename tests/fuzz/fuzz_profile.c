@@ -6,8 +6,8 @@
 #include <errno.h>
 
 #include "place/rules/site_quota.h"
-#include "record/rules/profile_merge.h"
 #include "record/rules/profile_write.h"
+#include "tools/ctl/rules/profile_merge.h"
 
 static unsigned told;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "settings/rules/options_words.h"
+#include "tools/ctl/rules/options_words.h"
 
 #define TYPE_DECIMAL "number"
 #define TYPE_MACHINE "machine"
