@@ -15,6 +15,7 @@
 #include "record/rules/profile_write.h"
 #include "sys/os.h"
 #include "tools/ctl/rules/profile_merge.h"
+#include "tools/ctl/rules/profile_modules.h"
 
 /* Sites of all inputs together, before the less important ones go. */
 #define MERGE_SITES (8 * PROFILE_MAX_SITES)
