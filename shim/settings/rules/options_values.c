@@ -105,7 +105,7 @@ static const char *parse_nodes(const char *v, size_t len, uint64_t *ret_mask)
     return NULL;
 }
 
-const char *option_parse_pm(const struct row *row, const char *v, size_t len, void *dst)
+const char *option_parse_memory(const struct row *row, const char *v, size_t len, void *dst)
 {
     static const char *const words[] = {"auto", "none", "node", "file", "emulated"};
     const char *colon = memchr(v, ':', len);
@@ -210,7 +210,7 @@ const char *option_parse_name(const struct row *row, const char *v, size_t len, 
     return v[len - 1] == '/' ? "is a directory, not a file" : store_text(row, v, len, dst);
 }
 
-const char *option_parse_dirs(const struct row *row, const char *v, size_t len, void *dst)
+const char *option_parse_directories(const struct row *row, const char *v, size_t len, void *dst)
 {
     for (const char *p = v; p; p = memchr(p, ':', (size_t)(v + len - p))) {
         p += p > v || *p == ':'; /* behind the colon */
@@ -220,7 +220,7 @@ const char *option_parse_dirs(const struct row *row, const char *v, size_t len, 
     return store_text(row, v, len, dst);
 }
 
-const char *option_parse_file(const struct row *row, const char *v, size_t len, void *dst)
+const char *option_parse_path(const struct row *row, const char *v, size_t len, void *dst)
 {
     if (v[0] != '/' && strcmp(v, "auto") != 0 && strcmp(v, "none") != 0)
         return "is not an absolute path";
@@ -245,7 +245,7 @@ const char *option_parse_machine(const struct row *row, const char *v, size_t le
     return v[len - 1] == '/' ? "is a directory, not a file" : store_text(row, v, len, dst);
 }
 
-const char *option_parse_decimal(const struct row *row, const char *v, size_t len, void *dst)
+const char *option_parse_number(const struct row *row, const char *v, size_t len, void *dst)
 {
     double n;
 
@@ -349,9 +349,9 @@ void option_format(const struct row *row, const void *field, char *buf, size_t c
     } else if (row->parse == option_parse_time) {
         memcpy(&bytes, field, sizeof(bytes));
         text_format_time(bytes, buf, cap);
-    } else if (row->parse == option_parse_pm) {
+    } else if (row->parse == option_parse_memory) {
         format_pm(field, buf, cap);
-    } else if (row->parse == option_parse_decimal) {
+    } else if (row->parse == option_parse_number) {
         unsigned milli = (unsigned)(*(const double *)field * 1000 + 0.5);
 
         size_t len = (size_t)snprintf(buf, cap, "%u.%03u", milli / 1000, milli % 1000);
