@@ -266,7 +266,7 @@ static void *control_main(void *unused)
     emulator_ignore_thread();
     if (thread_since_ns == 0)
         thread_since_ns = clock_ns();
-    purse_begin();
+    (void)purse_run_ns(); /* its time begins */
     windows_begin();
     if (runtime_state() == HY_SERVING && !pause_wanted())
         engage_now();
