@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "sys/emulator.h"
-#include "sys/os.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
@@ -15,7 +14,7 @@ static struct {
 
 struct regret *purse_open(double *ret_run_ns)
 {
-    uint64_t now = emulator_open() ? emulator_now_ns() : os_now_ns();
+    uint64_t now = emulator_clock_ns();
 
     pthread_mutex_lock(&lock);
     if (purse.begun_ns == 0)

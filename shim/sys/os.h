@@ -141,6 +141,7 @@ struct os_file_id {
     uint64_t dev, ino;
 };
 int os_file_id(int fd, struct os_file_id *ret);
+bool os_file_is(int fd, const struct os_file_id *id);
 /* Put private anonymous memory with the same content under [base, base+bytes). */
 int os_copy_to_anon(void *base, size_t bytes);
 /* Calls fn for every name in a folder but the hidden ones, in no order. */

@@ -21,11 +21,8 @@ bool os_table_apart(void);
  * be closed by os_close. -EBADF, -EPERM, ... */
 int os_table_borrow(int fd);
 
-/* --- sleep and end -------------------------------------------------------------- */
+/* --- beginning and end -------------------------------------------------------------- */
 
-/* Sleep for so long, unless *word is not `value` (any more) or os_wake is called. */
-void os_wait_ns(const uint32_t *word, uint32_t value, uint64_t ns);
-void os_wake(const uint32_t *word);
 /* A thread of this process; false once the kernel counts it no more. */
 bool os_thread_exists(int tid);
 /* The page is zero in a child that has a copy of this memory. */
