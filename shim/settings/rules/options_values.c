@@ -30,6 +30,19 @@ const char *option_parse_flag(const struct row *row, const char *v, size_t len, 
     return NULL;
 }
 
+/* `r`: of the parser that found n. */
+static const char *take_number(const struct row *row, int r, uint64_t n, void *dst,
+                               const char *more, const char *less)
+{
+    if (r == -ERANGE || n > row->info.max)
+        return more;
+    if (n < row->info.min)
+        return less;
+    if (dst)
+        memcpy(dst, &n, sizeof(n));
+    return NULL;
+}
+
 const char *option_parse_size(const struct row *row, const char *v, size_t len, void *dst)
 {
     uint64_t n = 0;
@@ -37,13 +50,7 @@ const char *option_parse_size(const struct row *row, const char *v, size_t len, 
 
     if (r == -EINVAL)
         return "is not a size";
-    if (r == -ERANGE || n > row->info.max)
-        return "is too large";
-    if (n < row->info.min)
-        return "is too small";
-    if (dst)
-        memcpy(dst, &n, sizeof(n));
-    return NULL;
+    return take_number(row, r, n, dst, "is too large", "is too small");
 }
 
 const char *option_parse_time(const struct row *row, const char *v, size_t len, void *dst)
@@ -53,13 +60,7 @@ const char *option_parse_time(const struct row *row, const char *v, size_t len, 
 
     if (r == -EINVAL)
         return "is not a time";
-    if (r == -ERANGE || ns > row->info.max)
-        return "is too long";
-    if (ns < row->info.min)
-        return "is too short";
-    if (dst)
-        memcpy(dst, &ns, sizeof(ns));
-    return NULL;
+    return take_number(row, r, ns, dst, "is too long", "is too short");
 }
 
 const char *option_parse_amount(const struct row *row, const char *v, size_t len, void *dst)
