@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "roff.h"
-#include "settings/rules/options_words.h"
+#include "tools/ctl/rules/options_words.h"
 
 /* Limits are bytes, nanoseconds or plain numbers, by the option's type. */
 static void put_limits(const struct hy_opt_info *info, const char *type)

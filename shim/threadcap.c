@@ -2,7 +2,6 @@
  * The exported thread and CPU calls. sched_getaffinity and its kin answer what the process is
  * confined to, or would be if it had more threads. get_nprocs_conf and _SC_NPROCESSORS_CONF stay as
  * they are: programs make arrays of that size and index them by sched_getcpu(). */
-#include <errno.h>
 #include <pthread.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include "core/state.h"
 #include "process/process.h"
 #include "sys/cpu.h"
+#include "sys/dl.h"
 #include "threadcap.h"
 
 /* A question may come before our constructor (OpenMP). */
@@ -105,7 +105,7 @@ static int ask_openmp(int (**fn)(void), const char *name)
     int (*f)(void) = __atomic_load_n(fn, __ATOMIC_RELAXED);
     before_question();
     if (!f) {
-        f = (int (*)(void))next_optional(name);
+        f = (int (*)(void))dl_next(name); /* NULL: no OpenMP */
         __atomic_store_n(fn, f, __ATOMIC_RELAXED);
     }
     return f ? f() : 1;

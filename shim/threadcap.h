@@ -12,7 +12,6 @@
 #ifndef HYBRID_THREADCAP_H
 #define HYBRID_THREADCAP_H
 
-#include <sched.h>
 #include <sys/types.h>
 
 #include "base/cpuset.h"

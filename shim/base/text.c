@@ -10,11 +10,6 @@
 #define QUOTE_BYTES  48
 #define DISTANCE_MAX 32
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static char lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
@@ -98,7 +93,7 @@ int text_parse_u64(const char *s, size_t len, uint64_t *ret)
     if (len == 0)
         return -EINVAL;
     for (size_t i = 0; i < len; i++) {
-        if (!is_digit(s[i]))
+        if (!text_is_digit(s[i]))
             return -EINVAL; /* wins over too large: "999...9x" is no number at all */
         if (__builtin_mul_overflow(n, (uint64_t)10, &n) ||
             __builtin_add_overflow(n, (uint64_t)(s[i] - '0'), &n))
@@ -118,7 +113,7 @@ int text_parse_size(const char *s, size_t len, uint64_t *ret)
     uint64_t n;
     int r;
 
-    while (digits < len && is_digit(s[digits]))
+    while (digits < len && text_is_digit(s[digits]))
         digits++;
     if (digits < len) {
         unit = memchr(units, lower(s[digits]), sizeof(units) - 1);
@@ -155,7 +150,7 @@ void text_format_size(uint64_t bytes, char *buf, size_t cap)
 
 int text_hex_digit(char c)
 {
-    if (is_digit(c))
+    if (text_is_digit(c))
         return c - '0';
     c = lower(c);
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
@@ -190,7 +185,7 @@ int text_parse_decimal(const char *s, size_t len, double *ret)
     for (size_t i = 0; i < len; i++) {
         if (i == whole)
             continue;
-        if (!is_digit(s[i]))
+        if (!text_is_digit(s[i]))
             return -EINVAL;
         n = n * 10 + (s[i] - '0');
         if (i > whole)

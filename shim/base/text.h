@@ -29,6 +29,10 @@ int text_parse_hex(const char *s, size_t len, uint64_t *ret);
  * something else; -ERANGE: more than 31 characters. */
 int text_parse_decimal(const char *s, size_t len, double *ret);
 int text_hex_digit(char c); /* 0..15, -1 */
+static inline bool text_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
 /* Index of s in "red|green|blue", -1 if it is not there. */
 int text_choice(const char *choices, const char *s, size_t len);
 /* The index-th word of such a list; empty when there is none. */

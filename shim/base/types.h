@@ -29,6 +29,11 @@ static inline size_t hy_align_up(size_t n, size_t a)
     return (n + a - 1) & ~(a - 1);
 }
 
+static inline double hy_clamp(double v, double lo, double hi)
+{
+    return v < lo ? lo : v > hi ? hi : v;
+}
+
 /* In thousandths, as ratios are told and reported; 0 for what is no number, or negative. */
 static inline uint32_t hy_milli(double v)
 {

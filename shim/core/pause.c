@@ -73,7 +73,7 @@ static void slot_set(int i, int32_t to)
 static void ring(void)
 {
     __atomic_add_fetch(&bell, 1, __ATOMIC_SEQ_CST);
-    os_wake(&bell);
+    os_wake_word(&bell);
     control_wake();
 }
 
@@ -174,7 +174,7 @@ void pause_sleep(uint64_t ns)
 {
     uint32_t heard = load(&bell);
     if (!pause_wanted() && load(&pause_errand.state) != POSTED)
-        os_wait_ns(&bell, heard, ns);
+        os_wait_word(&bell, heard, ns);
 }
 
 void pause_serve(void)
@@ -184,7 +184,7 @@ void pause_serve(void)
     pause_errand.fn(pause_errand.base, pause_errand.bytes);
     if (!change(&pause_errand.state, SERVING, DONE))
         __atomic_store_n(&pause_errand.state, IDLE, __ATOMIC_SEQ_CST);
-    os_wake(&pause_errand.state);
+    os_wake_word(&pause_errand.state);
 }
 
 /* --- the program's threads ----------------------------------------------------------------- */
@@ -282,7 +282,7 @@ bool control_ask(void (*fn)(void *base, size_t bytes), void *base, size_t bytes)
         if (os_now_ns() >= end && (change(&pause_errand.state, POSTED, IDLE) ||
                                    change(&pause_errand.state, SERVING, ABANDONED)))
             return false;
-        os_wait_ns(&pause_errand.state, is, LAST_NAP);
+        os_wait_word(&pause_errand.state, is, LAST_NAP);
     }
     __atomic_store_n(&pause_errand.state, IDLE, __ATOMIC_SEQ_CST);
     return true;

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "sys/emulator.h"
-#include "sys/os.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
@@ -15,21 +14,23 @@ static struct {
 
 struct regret *purse_open(double *ret_run_ns)
 {
-    uint64_t now = emulator_open() ? emulator_now_ns() : os_now_ns();
+    uint64_t now = emulator_clock_ns();
 
     pthread_mutex_lock(&lock);
     if (purse.begun_ns == 0)
         purse.begun_ns = now;
-    *ret_run_ns = now > purse.begun_ns ? (double)(now - purse.begun_ns) : 0;
+    if (ret_run_ns)
+        *ret_run_ns = now > purse.begun_ns ? (double)(now - purse.begun_ns) : 0;
     return &purse.regret;
 }
 
-void purse_begin(void)
+double purse_run_ns(void)
 {
-    double unused;
+    double run_ns;
 
-    (void)purse_open(&unused);
+    (void)purse_open(&run_ns);
     purse_close();
+    return run_ns;
 }
 
 void purse_close(void)

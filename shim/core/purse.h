@@ -6,10 +6,11 @@
 
 #include "core/rules/regret.h"
 
-/* The run's time counts from here on; later calls change nothing. */
-void purse_begin(void);
-/* Locked until purse_close, so briefly; *ret_run_ns: the run's time so far, the emulated machine's
- * where there is one. From threads of ours only, never from malloc. */
+/* The run's time so far, which counts from the first call of all; the emulated machine's where there
+ * is one. */
+double purse_run_ns(void);
+/* Locked until purse_close, so briefly. ret_run_ns: as above, or NULL. From threads of ours only,
+ * never from malloc. */
 struct regret *purse_open(double *ret_run_ns);
 void purse_close(void);
 /* In a forked child, which begins with an empty one. */

@@ -12,16 +12,11 @@
 #define PATH_CAP 256
 #define TEXT_CAP 4096 /* one attribute never exceeds a page */
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* Decimal digits at *at, which moves behind them; saturates. */
 static uint64_t take_number(const char **at)
 {
     uint64_t v = 0;
-    for (; is_digit(**at); (*at)++)
+    for (; text_is_digit(**at); (*at)++)
         v = v > UINT64_MAX / 16 ? v : v * 10 + (uint64_t)(**at - '0');
     return v;
 }
@@ -97,7 +92,7 @@ static void read_node(const char *root, struct topo_node *node)
         node->free_bytes = meminfo_bytes(text, "MemFree:");
     }
     snprintf(name, sizeof(name), "devices/system/node/node%d/cpulist", node->id);
-    node->has_cpus = read_text(root, name, text, sizeof(text)) == 0 && is_digit(text[0]);
+    node->has_cpus = read_text(root, name, text, sizeof(text)) == 0 && text_is_digit(text[0]);
     /* A node whose memory is all offline stays online with a size of 0. */
     node->has_memory = node->total_bytes > 0;
     node->memory_tier = -1;
@@ -119,7 +114,8 @@ static void note_memory_tier(void *ctx, const char *entry)
     char name[PATH_CAP];
     uint64_t nodes = 0;
 
-    if (strncmp(entry, prefix, sizeof(prefix) - 1) != 0 || !is_digit(entry[sizeof(prefix) - 1]))
+    if (strncmp(entry, prefix, sizeof(prefix) - 1) != 0 ||
+        !text_is_digit(entry[sizeof(prefix) - 1]))
         return;
     const char *at = entry + sizeof(prefix) - 1;
     int tier = (int)(take_number(&at) & INT32_MAX);
@@ -157,7 +153,7 @@ static void note_kmem_device(void *ctx, const char *entry)
     int n = snprintf(name, sizeof(name), "bus/dax/devices/%s/target_node", entry);
     if (n >= (int)sizeof(name) || read_text(l->root, name, text, sizeof(text)) < 0)
         return;
-    if (!is_digit(text[0])) /* -1: the firmware did not say */
+    if (!text_is_digit(text[0])) /* -1: the firmware did not say */
         return;
     const char *at = text;
     uint64_t id = take_number(&at);

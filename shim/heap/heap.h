@@ -59,9 +59,7 @@ struct heap_stats {
     uint64_t live_bytes;                        /* in spans and large blocks */
     uint64_t dirty_bytes;                       /* free, not yet given back */
     uint64_t peak_bytes;                        /* highest live + dirty */
-    uint64_t taken_bytes;                       /* from the supplier */
     uint64_t spans, large_blocks, large_allocs; /* the last: ever made */
-    uint64_t purged_bytes;                      /* given back so far */
 };
 
 /* [base, base + bytes[DRAM]) is the DRAM heap, then bytes[PM] the PM heap; both

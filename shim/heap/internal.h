@@ -5,8 +5,6 @@
 #ifndef HYBRID_HEAP_INTERNAL_H
 #define HYBRID_HEAP_INTERNAL_H
 
-#include <pthread.h>
-
 #include "heap/heap.h"
 #include "sys/lock.h"
 

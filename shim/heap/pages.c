@@ -335,11 +335,9 @@ void pages_stats(enum hy_tier t, struct heap_stats *ret)
     ret->live_bytes = p->live_bytes - (parked_pages << HEAP_GRANULE_SHIFT);
     ret->dirty_bytes = (free_resident(p) + parked_pages) << HEAP_GRANULE_SHIFT;
     ret->peak_bytes = p->peak_bytes;
-    ret->taken_bytes = p->taken_granules << HEAP_GRANULE_SHIFT;
     ret->spans = p->spans;
     ret->large_blocks = p->large - parked;
     ret->large_allocs = p->large_allocs;
-    ret->purged_bytes = p->purged_granules << HEAP_GRANULE_SHIFT;
     hy_lock_release(&p->lock);
 }
 

@@ -12,12 +12,6 @@
 #include "sys/os.h"
 #include "sys/thread.h"
 
-static bool is_file(int fd, const struct os_file_id *id)
-{
-    struct os_file_id now;
-    return fd >= 0 && os_file_id(fd, &now) == 0 && now.dev == id->dev && now.ino == id->ino;
-}
-
 static void let(int fd)
 {
     if (os_table_apart())
@@ -29,7 +23,7 @@ static void let(int fd)
 static int hold_lock(int fd, const struct os_file_id *id)
 {
     int got = fd >= 0 && os_table_apart() ? os_table_borrow(fd) : fd;
-    if (is_file(got, id))
+    if (os_file_is(got, id))
         return got;
     let(got);
     return -1;
@@ -37,12 +31,12 @@ static int hold_lock(int fd, const struct os_file_id *id)
 
 static bool fd_is_ours(const struct tier_supply *s)
 {
-    return !os_table_apart() && is_file(s->fd, &s->fd_id);
+    return !os_table_apart() && os_file_is(s->fd, &s->fd_id);
 }
 
 static void drop_kin(struct tier_supply *s)
 {
-    if (s->kin >= 0 && is_file(s->kin, &s->kin_id))
+    if (s->kin >= 0 && os_file_is(s->kin, &s->kin_id))
         os_close(s->kin);
     s->kin = -1;
 }
@@ -460,7 +454,7 @@ static void make_private(struct tier_supply *s, bool have_fd, bool alone)
 /* From here on the child counts as one that sees the file. */
 static bool announce_child(struct tier_supply *s, bool alone)
 {
-    if (!alone && s->kin >= 0 && !is_file(s->kin, &s->kin_id))
+    if (!alone && s->kin >= 0 && !os_file_is(s->kin, &s->kin_id))
         return false;
     if (s->kin < 0 && (os_kin_open(&s->kin) || os_file_id(s->kin, &s->kin_id))) {
         drop_kin(s);

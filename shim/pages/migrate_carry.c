@@ -4,12 +4,6 @@
 #include "pages/migrate_books.h"
 #include "place/policy.h"
 #include "sys/emulator.h"
-#include "sys/os.h"
-
-static uint64_t now_ns(void)
-{
-    return emulator_open() ? emulator_now_ns() : os_now_ns();
-}
 
 /* Runs of pages with one outcome go into the histories. */
 static void note_outcomes(struct beside *b, char *base, size_t pages, enum hy_tier to,
@@ -33,7 +27,7 @@ static void note_outcomes(struct beside *b, char *base, size_t pages, enum hy_ti
 static bool make(struct carrier *c, const struct page_move *move, struct migrate_pass *pass,
                  struct migrate_result *ret, uint64_t *ret_spent)
 {
-    uint64_t start = now_ns();
+    uint64_t start = emulator_clock_ns();
     /* Before: what others were given meanwhile is not ours any more. */
     if (!policy_charge(move->to, move->bytes, false))
         return false;
@@ -48,7 +42,7 @@ static bool make(struct carrier *c, const struct page_move *move, struct migrate
     }
     if (r != 0)
         return false;
-    *ret_spent = now_ns() - start;
+    *ret_spent = emulator_clock_ns() - start;
     pass->refused_pages += ret->count[MIGRATE_REFUSED] + ret->count[MIGRATE_FULL];
     *(move->to == HY_DRAM ? &pass->up_pages : &pass->down_pages) += ret->count[MIGRATE_MOVED];
     return true;

@@ -15,7 +15,7 @@ static uint64_t apart_ns; /* processor time that it took */
 
 uint64_t clock_now_ns(void)
 {
-    return emulator_open() ? emulator_now_ns() : os_now_ns();
+    return emulator_clock_ns();
 }
 
 uint64_t clock_spent_ns(void)

@@ -73,10 +73,7 @@ static struct regret purse;
 
 static double may_lose(void)
 {
-    double run_ns;
-    (void)purse_open(&run_ns);
-    purse_close();
-    return regret_left(&purse, run_ns);
+    return regret_left(&purse, purse_run_ns());
 }
 
 static void lose(double ns)

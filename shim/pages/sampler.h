@@ -45,6 +45,8 @@ extern const struct sampler_source sampler_scan, sampler_soft_dirty;
 /* Reads, for who may: addresses of loads that missed the caches, from the processor; pages that
  * were touched (read or written), from the kernel's idle bits. */
 extern const struct sampler_source sampler_loads, sampler_idle;
+/* For tests: the idle bits are in files below this folder (NULL: the kernel's own). */
+void sampler_idle_use(const char *root);
 /* Samples of accesses that the emulated machine takes, one in SAMPLER_PERIOD lines. */
 #define SAMPLER_PERIOD 16u
 extern const struct sampler_source sampler_emulated;

@@ -2,8 +2,6 @@
  * Reads by the kernel's idle page tracking (sys/pages/idle.h): pages are marked at the start of a
  * round and looked at when it ends. A page that was only written counts as read, too: what is in
  * use in every round and written in few of them is read domain, which is what it should be. */
-#include "pages/sampler_idle.h"
-
 #include <errno.h>
 
 #include "pages/sampler.h"

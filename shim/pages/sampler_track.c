@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * The sources of writes that the kernel has: see sys/pages/track.h. */
-#include <errno.h>
-
 #include "pages/sampler.h"
 #include "sys/pages/track.h"
 

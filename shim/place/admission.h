@@ -6,7 +6,6 @@
 #define HYBRID_PLACE_ADMISSION_H
 
 #include "place/registry.h"
-#include "place/rules/placement.h"
 
 struct admission_view {
     bool asked;         /* the option is set */

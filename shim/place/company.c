@@ -4,7 +4,6 @@
  * ask it, a constructor, and the end. Threads of the program live on what is claimed. */
 #include "place/company.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -140,23 +140,16 @@ void reg_close(struct reg_access *a)
     a->seen = NULL;
 }
 
-static bool fd_is_ours(const struct reg_access *a)
-{
-    struct os_file_id now;
-    return a->fd >= 0 && os_file_id(a->fd, &now) == 0 && now.dev == a->id.dev &&
-           now.ino == a->id.ino;
-}
-
 void reg_drop_descriptor(struct reg_access *a)
 {
-    if (fd_is_ours(a))
+    if (os_file_is(a->fd, &a->id))
         os_close(a->fd);
     a->fd = -1;
 }
 
 int reg_ensure_open(struct reg_access *a, bool *ret_lost)
 {
-    *ret_lost = !fd_is_ours(a);
+    *ret_lost = !os_file_is(a->fd, &a->id);
     if (!*ret_lost)
         return 0;
     a->fd = -1;

@@ -2,7 +2,6 @@
  * HYBRID_DRAM_ALLOCATOR=next: DRAM blocks come from the next allocator, whose
  * use of memory is measured (resident set less what lies on PM), since it does
  * not tell; PM blocks come from our heap. */
-#include <errno.h>
 #include <string.h>
 
 #include "base/guard.h"

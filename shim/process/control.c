@@ -5,7 +5,6 @@
  * blocked in it; it allocates only under the guard. */
 #include <pthread.h>
 #include <signal.h>
-#include <string.h>
 
 #include "base/guard.h"
 #include "classifier.h"
@@ -63,11 +62,6 @@ static uint32_t forks;   /* under way in this process */
 static uint8_t loading;  /* memkind is being loaded: forks wait */
 static uint32_t wakes;   /* by control_wake; what the thread sleeps on */
 
-static uint64_t clock_ns(void)
-{
-    return emulator_open() ? emulator_now_ns() : os_now_ns();
-}
-
 static bool is_due(uint64_t *last_ns, uint64_t now)
 {
     if (now - *last_ns < HOUSE_NS)
@@ -85,7 +79,7 @@ static void keep_house(void)
         heap_all_resident(os_locks_future());
         maps_measure(MEASURE_PAGES);
     }
-    if (is_due(&decayed_ns, clock_ns())) {
+    if (is_due(&decayed_ns, emulator_clock_ns())) {
         heap_decay(HY_DRAM, DECAY_BYTES);
         heap_decay(HY_PM, DECAY_BYTES);
     }
@@ -209,7 +203,7 @@ static uint64_t thread_since_ns;
 uint64_t control_interval_ns(void)
 {
     uint64_t shortest = emulator_open() ? SHORTEST_NS / 10 : SHORTEST_NS;
-    uint64_t age = clock_ns() - thread_since_ns;
+    uint64_t age = emulator_clock_ns() - thread_since_ns;
     return HY_MIN(HY_MAX(age / LOOKS, shortest), hy_config.set.interval);
 }
 
@@ -268,8 +262,8 @@ static void *control_main(void *unused)
     pause_leave_table();
     emulator_ignore_thread();
     if (thread_since_ns == 0)
-        thread_since_ns = clock_ns();
-    purse_begin();
+        thread_since_ns = emulator_clock_ns();
+    (void)purse_run_ns(); /* its time begins */
     windows_begin();
     if (runtime_state() == HY_SERVING && !pause_wanted())
         engage_now();

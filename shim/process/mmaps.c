@@ -4,7 +4,6 @@
  * on NUMA nodes, by name on the emulated tier. What the program binds itself
  * later (mbind) overrides ours: we never ask twice. */
 #include <errno.h>
-#include <stdarg.h>
 #include <sys/mman.h>
 
 #include "base/guard.h"

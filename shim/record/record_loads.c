@@ -14,7 +14,6 @@
 #include "record/record_access.h"
 #include "sys/log.h"
 #include "sys/os.h"
-#include "sys/usage.h"
 
 #define TURN_NS                                                                                    \
     100000000ull /* and up to half of it more, or what is done in turns is seen in part */

@@ -45,11 +45,8 @@ static void smooth(const struct tally *a)
 static void tell_gain(const struct observed *o, struct registry_published *published)
 {
     const struct migrate_pass *last = &o->migrate.last;
-    double run_ns;
 
-    purse_open(&run_ns);
-    purse_close();
-    published->run_ns = (uint64_t)run_ns;
+    published->run_ns = (uint64_t)purse_run_ns();
     published->weight = (uint32_t)(hy_config.set.weight * 100 + 0.5);
     published->need_bytes = hy_config.have_profile ? hy_config.profile.footprint : 0;
     smooth(&o->classify.tally);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * The lines of HYBRID_STATS=1. */
-#include "report/report_lines.h"
+#include "report/report_parts.h"
 
 #include <string.h>
 

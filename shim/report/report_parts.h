@@ -13,6 +13,9 @@
 unsigned report_top_sites(site_id *ids, unsigned max);
 
 void report_text(const struct report *r, struct textbuf *o);
+/* Its lines between the table of the tiers and the call sites, from templates with the names of
+ * fields (fields.def). A name that is not in the table stays as it is, with its braces. Pure. */
+void report_lines(struct textbuf *o, const struct report *r);
 void report_json(const struct report *r, struct textbuf *o);
 
 #endif

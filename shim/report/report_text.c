@@ -2,7 +2,6 @@
  * HYBRID_STATS=1. */
 #include <inttypes.h>
 
-#include "report/report_lines.h"
 #include "report/report_parts.h"
 #include "sys/os.h"
 

@@ -63,11 +63,6 @@ void trace_name(void)
         settings_cannot_write(OPT_TRACE, spec, e);
 }
 
-static uint64_t clock_ns(void)
-{
-    return emulator_open() ? emulator_now_ns() : os_now_ns();
-}
-
 static void begin(void)
 {
     void *m;
@@ -78,7 +73,7 @@ static void begin(void)
     os_output_name(named, tr.path, sizeof(tr.path));
     tr.special = os_is_special_file(tr.path);
     trace_begin(&tr.text, m, BUFFER_BYTES);
-    tr.start_ns = clock_ns();
+    tr.start_ns = emulator_clock_ns();
     trace_run(&tr.text, tr.start_ns, emulator_open());
     tr.state = TRACE_ON;
 }
@@ -122,7 +117,7 @@ static void tell_news(uint64_t ns)
 
 static void sample(bool last)
 {
-    uint64_t ns = clock_ns() - tr.start_ns;
+    uint64_t ns = emulator_clock_ns() - tr.start_ns;
     uint64_t passes;
 
     observe(&tr.now);

@@ -44,11 +44,6 @@ const struct exec_ops *next_exec(void)
     return &ops;
 }
 
-void *next_optional(const char *name)
-{
-    return dl_next(name);
-}
-
 int cpu_get(int tid, struct hy_cpus *ret)
 {
     int saved = errno, r = 0;

@@ -35,9 +35,6 @@ struct exec_ops {
 };
 const struct exec_ops *next_exec(void);
 
-/* A library that may not be there (OpenMP): NULL then. */
-void *next_optional(const char *name);
-
 /* CPUs that a thread of this process may run on; tid 0: the calling one. 0 or -errno; errno
  * is kept. -EINVAL also on a machine with more than HY_CPUS. */
 int cpu_get(int tid, struct hy_cpus *ret);

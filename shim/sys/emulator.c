@@ -100,6 +100,11 @@ uint64_t emulator_now_ns(void)
     return em.vtime_ns ? (uint64_t)em.vtime_ns() : 0;
 }
 
+uint64_t emulator_clock_ns(void)
+{
+    return emulator_open() ? emulator_now_ns() : os_now_ns();
+}
+
 uint64_t emulator_sleep_ns(uint64_t ns, uint64_t real_ns)
 {
     static const uint32_t nobody;

@@ -30,6 +30,8 @@ int emulator_fill_ways(unsigned ways);
 void emulator_offer_events(void);
 /* The machine's clock; 0 without one. */
 uint64_t emulator_now_ns(void);
+/* The program's time: that clock, or the real one without a machine. */
+uint64_t emulator_clock_ns(void);
 /* Sleep until the machine's clock has passed `ns`, at most `real_ns` of real time (it stands
  * still while the program waits); how much it has passed. Only with a machine. The program
  * gets no further than that until the next such call: what a thread of ours (one that is ignored)

@@ -101,6 +101,12 @@ int os_file_id(int fd, struct os_file_id *ret)
     return r;
 }
 
+bool os_file_is(int fd, const struct os_file_id *id)
+{
+    struct os_file_id now;
+    return fd >= 0 && os_file_id(fd, &now) == 0 && now.dev == id->dev && now.ino == id->ino;
+}
+
 static int set_size(int fd, uint64_t bytes)
 {
     struct raw_quiet q;

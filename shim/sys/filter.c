@@ -12,7 +12,6 @@
 #include "sys/os.h"
 #include "sys/pages/track.h"
 #include "sys/raw.h"
-#include "sys/thread.h"
 
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1
@@ -88,7 +87,7 @@ void os_calls_end(void)
     own--;
     (void)__atomic_sub_fetch(&under_way, 1, __ATOMIC_SEQ_CST);
     if (HY_UNLIKELY(__atomic_load_n(&calls_forbidden, __ATOMIC_SEQ_CST)))
-        os_wake(&under_way);
+        os_wake_word(&under_way);
 }
 
 /* In a handler that has interrupted such calls they cannot end before it. */
@@ -98,7 +97,7 @@ void os_calls_forbid(void)
     uint32_t n;
     __atomic_store_n(&calls_forbidden, true, __ATOMIC_SEQ_CST);
     while ((n = __atomic_load_n(&under_way, __ATOMIC_SEQ_CST)) > own && os_now_ns() < end)
-        os_wait_ns(&under_way, n, NAP_NS);
+        os_wait_word(&under_way, n, NAP_NS);
 }
 
 void os_calls_allow(void)

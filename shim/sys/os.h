@@ -146,6 +146,7 @@ struct os_file_id {
     uint64_t dev, ino;
 };
 int os_file_id(int fd, struct os_file_id *ret);
+bool os_file_is(int fd, const struct os_file_id *id);
 /* Put private anonymous memory with the same content under [base, base+bytes). */
 int os_copy_to_anon(void *base, size_t bytes);
 /* Calls fn for every name in a folder but the hidden ones, in no order. */
@@ -189,8 +190,7 @@ void os_wait_word(const uint32_t *word, uint32_t was, uint64_t ns);
 void os_wake_word(const uint32_t *word);
 int os_cpu_count(void); /* configured CPUs, >= 1 */
 bool os_single_threaded(void);
-/* This thread is the one that runs main, or that a forked child began with. */
-void os_note_main(void);
+void os_note_main(void); /* this thread runs main, or a forked child began with it */
 int os_noted_pid(void);   /* this process's at that time; in a forked child before: the parent's */
 bool os_main_ended(void); /* the main thread has left by pthread_exit */
 unsigned os_thread_count(void); /* of this process, ours included; 0 unknown */

@@ -2,10 +2,8 @@
 #include "sys/thread.h"
 
 #include <linux/close_range.h>
-#include <linux/futex.h>
 #include <sched.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "sys/os.h"
 #include "sys/raw.h"
@@ -45,17 +43,6 @@ int os_table_borrow(int fd)
     long r = raw3(SYS_pidfd_getfd, process, fd, 0);
     os_close((int)process);
     return (int)r;
-}
-
-void os_wait_ns(const uint32_t *word, uint32_t value, uint64_t ns)
-{
-    struct timespec ts = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
-    (void)raw4(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &ts);
-}
-
-void os_wake(const uint32_t *word)
-{
-    (void)raw3(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX);
 }
 
 /* A policy that runs before all others is a promise of the program about its own code. */

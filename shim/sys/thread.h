@@ -21,11 +21,8 @@ bool os_table_apart(void);
  * be closed by os_close. -EBADF, -EPERM, ... */
 int os_table_borrow(int fd);
 
-/* --- sleep and end -------------------------------------------------------------- */
+/* --- beginning and end -------------------------------------------------------------- */
 
-/* Sleep for so long, unless *word is not `value` (any more) or os_wake is called. */
-void os_wait_ns(const uint32_t *word, uint32_t value, uint64_t ns);
-void os_wake(const uint32_t *word);
 /* This thread, which has inherited a real-time policy, gets the usual one; a nice value stays. */
 void os_thread_as_usual(void);
 /* A thread of this process; false once the kernel counts it no more. */

@@ -38,11 +38,6 @@ static uint64_t last_id, dropped, loops;
 static uint32_t next_home;
 static __thread uint32_t home __attribute__((tls_model("initial-exec")));
 
-static uint64_t now_ns(void)
-{
-    return emulator_open() ? emulator_now_ns() : os_now_ns();
-}
-
 static struct ring *take_ring(void)
 {
     struct ring *all = __atomic_load_n(&rings, __ATOMIC_ACQUIRE);
@@ -120,7 +115,7 @@ static void push_time(uint64_t id, enum task_event_kind kind)
 {
     if (!tasks_watched())
         return;
-    struct task_event e = {.id = id, .value = now_ns(), .kind = (uint8_t)kind};
+    struct task_event e = {.id = id, .value = emulator_clock_ns(), .kind = (uint8_t)kind};
     (void)push(&e, 1);
 }
 

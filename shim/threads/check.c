@@ -82,11 +82,9 @@ void threadcheck_window(double work, double time_ns, unsigned most)
 
 void threadcheck_stop(void)
 {
-    double unused;
-
     if (!check.begun)
         return;
-    thread_trial_stop(&check.trial, purse_open(&unused));
+    thread_trial_stop(&check.trial, purse_open(NULL));
     purse_close();
 }
 

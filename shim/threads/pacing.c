@@ -11,7 +11,7 @@
 #include "sys/log.h"
 #include "sys/os.h"
 #include "threads/rules/pacing_search.h"
-#include "threads/rules/work_speed.h"
+#include "threads/rules/threads.h"
 #include "threads/search.h"
 
 /* Who has not told anything for so long is stopped: nobody makes way for him. */
@@ -94,15 +94,11 @@ static void look(void *ctx, const struct registry_view *v)
 
 static void begin_or_end(const struct pacing_view *now)
 {
-    struct regret *purse;
-    double unused;
-
     if (pc.turn.paced) {
         pacing_search_begin(&pc.search, now->own_best);
         return;
     }
-    purse = purse_open(&unused);
-    pacing_search_stop(&pc.search, purse);
+    pacing_search_stop(&pc.search, purse_open(NULL));
     purse_close();
     log_info("pacing ends: no other program gains by it any more");
 }
@@ -114,8 +110,7 @@ static void search(const struct pacing_view *now, struct work_model *m, double e
     bool changed;
 
     if (pc.search.best != now->own_best) { /* its threads have changed */
-        purse = purse_open(&run_ns);
-        pacing_search_stop(&pc.search, purse);
+        pacing_search_stop(&pc.search, purse_open(NULL));
         purse_close();
         pacing_search_begin(&pc.search, now->own_best);
     }

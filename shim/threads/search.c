@@ -17,7 +17,6 @@
 #include "threads/confine.h"
 #include "threads/pacing.h"
 #include "threads/rules/threads.h"
-#include "threads/rules/work_speed.h"
 
 /* Fewer threads than that run at a time: there is nothing to be gained. */
 #define RUNNING 1.5
@@ -107,14 +106,10 @@ static void note(enum threads_event e)
 /* Not any more: the data have moved, or the program does something else. */
 static void stop(void)
 {
-    struct regret *purse;
-    double unused;
-
     threadcheck_stop();
     if (!ts.searching)
         return;
-    purse = purse_open(&unused);
-    threads_search_stop(&ts.search, purse);
+    threads_search_stop(&ts.search, purse_open(NULL));
     purse_close();
 }
 
@@ -153,12 +148,8 @@ unsigned threadsearch_own_best(void)
 /* While the process is paced its number is another's business; what was found stays. */
 static void halt(void)
 {
-    struct regret *purse;
-    double unused;
-
     threadcheck_stop();
-    purse = purse_open(&unused);
-    thread_trial_stop(&ts.search.trial, purse);
+    thread_trial_stop(&ts.search.trial, purse_open(NULL));
     purse_close();
 }
 

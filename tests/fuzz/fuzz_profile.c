@@ -6,8 +6,9 @@
 #include <errno.h>
 
 #include "place/rules/site_quota.h"
-#include "record/rules/profile_merge.h"
 #include "record/rules/profile_write.h"
+#include "tools/ctl/rules/profile_merge.h"
+#include "tools/ctl/rules/profile_modules.h"
 
 static unsigned told;
 

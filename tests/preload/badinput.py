@@ -28,20 +28,20 @@ SHELL = ['/bin/sh', '-c', 'echo output; exit 3']
 NOT_A_SIZE = ['', 'x', '-1', '12X', '1e3', '0x10', '+5', '1.5G', '9' * 40, '9999999T', '5 M', BYTES, 'A' * 100000, '\x1b[31m5']
 NOT_A_WORD = ['', 'bogus', '-1', '9' * 40, 'auto,dram', BYTES, 'A' * 100000, '%n%s%n', 'a\nb']
 BAD = {
-    'CHOICE': NOT_A_WORD, 'FLAG': NOT_A_WORD + ['2'],
-    'SIZE': NOT_A_SIZE, 'AMOUNT': NOT_A_SIZE + ['101%', '-5%', '%', '5%%', '50.5%', '9' * 40 + '%'],
-    'PM': NOT_A_WORD + ['node:', 'node:x', 'node:64', 'node:-1', 'node:1,,2', 'node:' + '9' * 40, 'file:', 'file:relative',
+    'choice': NOT_A_WORD, 'flag': NOT_A_WORD + ['2'],
+    'size': NOT_A_SIZE, 'amount': NOT_A_SIZE + ['101%', '-5%', '%', '5%%', '50.5%', '9' * 40 + '%'],
+    'memory': NOT_A_WORD + ['node:', 'node:x', 'node:64', 'node:-1', 'node:1,,2', 'node:' + '9' * 40, 'file:', 'file:relative',
                         'file:/' + 'A' * 5000, 'emulated:', 'emulated:x', 'emulated:-1', 'emulated:4K', 'emulated:' + '9' * 40],
-    'REPORT': ['', '-1', '2', '/tmp/', 'A' * 5000, 'a\nb'],
-    'NAME': ['', 'A' * 5000, '/tmp/', 'a\nb', 'no-such-profile', BYTES, '/no/such/profile.ini'],
-    'TIME': ['', 'x', '-1', '1', '1e3s', '0x10s', '1.5s', 's', '9' * 40 + 's', '5 s', '0ms', '1000h', BYTES, 'A' * 5000],
-    'THREADS': NOT_A_WORD + ['0', '1.5', '0x10'],
-    'WAIT': NOT_A_WORD + ['wait', 'wait:', 'wait:0', 'wait:-1', 'wait:1s', 'wait:86401', 'wait:' + '9' * 40],
-    'DECIMAL': ['', 'x', '-1', '1e3', '0x10', '1,5', '.5', '2.', '9' * 40, BYTES, 'A' * 5000, 'a\nb'],
-    'SOURCE': NOT_A_WORD[:4] + ['replay:', 'replay:relative', 'group:', 'group:relative', BYTES, 'a\nb'],
-    'MACHINE': ['', 'bogus', 'relative/file', '/tmp/', 'A' * 5000, 'a\nb', BYTES],
-    'DIRS': ['', 'relative', '/ok:relative', 'A' * 5000, '/a\nb'],
-    'FILE': ['', 'relative', 'A' * 5000, '/' + 'A' * 5000, '/a\nb'],
+    'report': ['', '-1', '2', '/tmp/', 'A' * 5000, 'a\nb'],
+    'name': ['', 'A' * 5000, '/tmp/', 'a\nb', 'no-such-profile', BYTES, '/no/such/profile.ini'],
+    'time': ['', 'x', '-1', '1', '1e3s', '0x10s', '1.5s', 's', '9' * 40 + 's', '5 s', '0ms', '1000h', BYTES, 'A' * 5000],
+    'threads': NOT_A_WORD + ['0', '1.5', '0x10'],
+    'wait': NOT_A_WORD + ['wait', 'wait:', 'wait:0', 'wait:-1', 'wait:1s', 'wait:86401', 'wait:' + '9' * 40],
+    'number': ['', 'x', '-1', '1e3', '0x10', '1,5', '.5', '2.', '9' * 40, BYTES, 'A' * 5000, 'a\nb'],
+    'source': NOT_A_WORD[:4] + ['replay:', 'replay:relative', 'group:', 'group:relative', BYTES, 'a\nb'],
+    'machine': ['', 'bogus', 'relative/file', '/tmp/', 'A' * 5000, 'a\nb', BYTES],
+    'directories': ['', 'relative', '/ok:relative', 'A' * 5000, '/a\nb'],
+    'path': ['', 'relative', 'A' * 5000, '/' + 'A' * 5000, '/a\nb'],
 }
 
 

@@ -15,6 +15,7 @@
 #include "tools/ctl/ctl.h"
 #include "settings/profile_file.h"
 #include "sys/os.h"
+#include "tools/ctl/rules/profile_modules.h"
 
 struct request {
     const char *dram, *machine;

@@ -5,7 +5,7 @@
 #include <getopt.h>
 #include <string.h>
 
-#include "settings/rules/options_words.h"
+#include "tools/ctl/rules/options_words.h"
 
 static void explain(enum hy_opt_id id)
 {

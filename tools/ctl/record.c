@@ -12,9 +12,10 @@
 #include "classify/figures.h"
 #include "classify/rules/recording.h"
 #include "classify/rules/run_facts.h"
-#include "record/rules/profile_merge.h"
 #include "record/rules/profile_write.h"
 #include "sys/os.h"
+#include "tools/ctl/rules/profile_merge.h"
+#include "tools/ctl/rules/profile_modules.h"
 
 /* Sites of all inputs together, before the less important ones go. */
 #define MERGE_SITES (8 * PROFILE_MAX_SITES)

@@ -34,11 +34,6 @@ struct verdict {
     struct classification seen;
 };
 
-static double clamp(double v, double lo, double hi)
-{
-    return v < lo ? lo : v > hi ? hi : v;
-}
-
 struct class_rules class_rules_default(void)
 {
     return (struct class_rules){.slowdown = 1.5, .write_share = 0.25, .threads = 8};
@@ -51,7 +46,7 @@ void classifier_init(struct classifier *c, const struct class_rules *rules)
 
 static double ratio(double a, double b)
 {
-    return b > 0 ? clamp(a / b, 1 / MOST_SLOWDOWN, MOST_SLOWDOWN) : 1;
+    return b > 0 ? hy_clamp(a / b, 1 / MOST_SLOWDOWN, MOST_SLOWDOWN) : 1;
 }
 
 /* Share of PM's write bandwidth that the work takes in `ns`. */
@@ -60,7 +55,7 @@ static double write_share(const struct machine_figures *f, const struct work *k,
     struct work only = *k;
 
     only.compute_ns = only.reads = 0;
-    return ns > 0 ? clamp(work_time(f, &only, 1, 1, k->threads).service_ns / ns, 0, 1) : 0;
+    return ns > 0 ? hy_clamp(work_time(f, &only, 1, 1, k->threads).service_ns / ns, 0, 1) : 0;
 }
 
 /* What is known of the stall, whether all events counted, and whether the model finds the
@@ -76,9 +71,9 @@ static double confidence_of(const struct machine_figures *f, const struct window
 
     if (off < 1)
         off = 1 / off;
-    c *= off < 1.15 ? 1 : clamp(1.15 / off, 0.4, 1);
+    c *= off < 1.15 ? 1 : hy_clamp(1.15 / off, 0.4, 1);
     if (window_has(w, WINDOW_counted_pct))
-        c *= clamp(window_get(w, WINDOW_counted_pct) / 100, 0.3, 1);
+        c *= hy_clamp(window_get(w, WINDOW_counted_pct) / 100, 0.3, 1);
     if (!window_has(w, WINDOW_writes))
         c *= 0.8;
     if (!window_has(w, WINDOW_reads_pm) && !window_has(w, WINDOW_pm_bytes))
@@ -91,7 +86,7 @@ static double clearness(double value, double border)
 {
     double off = value > border ? value / border : border / value;
 
-    return clamp(0.5 + (off - 1), 0.5, 1);
+    return hy_clamp(0.5 + (off - 1), 0.5, 1);
 }
 
 static void effective_bandwidth(const struct machine_figures *f, const struct work *k,

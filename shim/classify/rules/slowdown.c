@@ -24,11 +24,6 @@
 #define PM_QUEUE     WORK_PM_QUEUE
 #define STEPS_INSIDE 16
 
-static double clamp(double v, double lo, double hi)
-{
-    return v < lo ? lo : v > hi ? hi : v;
-}
-
 /* ns that the medium needs for the lines; 10^6 bytes/s are 1e-3 bytes/ns. */
 static double service_ns(const struct medium_figures *m, double reads, double writes,
                          double foreseen)
@@ -124,7 +119,7 @@ static double others_at_pm(const struct demand *d, double pending, double t)
 {
     double q = HY_MIN(pending / t, d->threads) * (d->threads - 1) / d->threads;
 
-    return clamp(q, 0, PM_QUEUE);
+    return hy_clamp(q, 0, PM_QUEUE);
 }
 
 /* Thread time for which the threads are held up, DRAM being `slow` times slower; less the waiting
@@ -268,7 +263,7 @@ static double share_on_pm(const struct window *w, enum window_field part, enum w
     double pm = window_get(w, WINDOW_pm_bytes), both = pm + window_get(w, WINDOW_dram_bytes);
 
     if (window_has(w, part) && window_get(w, all) > 0)
-        return clamp(window_get(w, part) / window_get(w, all), 0, 1);
+        return hy_clamp(window_get(w, part) / window_get(w, all), 0, 1);
     return both > 0 ? pm / both : 0;
 }
 
@@ -282,7 +277,7 @@ static double most_exposed(double used)
 /* With the exposure what a prefetcher can do is told roughly: a stream waits little. */
 static double guess_foreseen(double exposure)
 {
-    return clamp((EXPOSED_RANDOM - exposure) / (EXPOSED_RANDOM - EXPOSED_STREAM), 0, 1);
+    return hy_clamp((EXPOSED_RANDOM - exposure) / (EXPOSED_RANDOM - EXPOSED_STREAM), 0, 1);
 }
 
 /* The exposure, given the stall of all threads (< 0: not known). *ret_explained: what of the
@@ -371,7 +366,7 @@ int work_of_window(const struct machine_figures *f, const struct window *w, stru
     stall = stall_of(f, w, busy, &known);
     measured = window_has(w, WINDOW_foreseen) && k.reads > 0;
     guess = !measured && known != STALL_ASSUMED;
-    k.foreseen = measured ? clamp(window_get(w, WINDOW_foreseen) / k.reads, 0, 1) : 0.5;
+    k.foreseen = measured ? hy_clamp(window_get(w, WINDOW_foreseen) / k.reads, 0, 1) : 0.5;
     /* What a prefetcher fetches is not waited for longer: more stall is the cache's. */
     top = measured && known == STALL_IDLE ? EXPOSED_STREAM * k.foreseen + 1 - k.foreseen : 1;
     /* Without that count each is guessed from the other. */

@@ -13,28 +13,13 @@
 #define MESSAGE_CAP 1024
 #define DETAIL_CAP  256
 
-#define PARSE_DECIMAL option_parse_decimal
-#define PARSE_MACHINE option_parse_machine
-#define PARSE_SOURCE  option_parse_source
-#define PARSE_CHOICE  option_parse_choice
-#define PARSE_FLAG    option_parse_flag
-#define PARSE_SIZE    option_parse_size
-#define PARSE_AMOUNT  option_parse_amount
-#define PARSE_TIME    option_parse_time
-#define PARSE_PM      option_parse_pm
-#define PARSE_REPORT  option_parse_report
-#define PARSE_NAME    option_parse_name
-#define PARSE_THREADS option_parse_threads
-#define PARSE_WAIT    option_parse_wait
-#define PARSE_DIRS    option_parse_dirs
-#define PARSE_FILE    option_parse_file
-#define ONLY_ANY      false
-#define ONLY_ENV      true
+#define ONLY_ANY false
+#define ONLY_ENV true
 
 static const struct row rows[OPT_COUNT] = {
 #define HY_OPT(id, key, field, type, where, dflt, lo, hi, allowed, unit, help)                     \
     {{PREFIX #id, #key, dflt, allowed, ONLY_##where, lo, hi},                                      \
-     PARSE_##type,                                                                                 \
+     option_parse_##type,                                                                          \
      offsetof(struct hy_settings, field)},
 #include "settings/rules/options.def"
 #undef HY_OPT

@@ -30,6 +30,19 @@ const char *option_parse_flag(const struct row *row, const char *v, size_t len, 
     return NULL;
 }
 
+/* `r`: of the parser that found n. */
+static const char *take_number(const struct row *row, int r, uint64_t n, void *dst,
+                               const char *more, const char *less)
+{
+    if (r == -ERANGE || n > row->info.max)
+        return more;
+    if (n < row->info.min)
+        return less;
+    if (dst)
+        memcpy(dst, &n, sizeof(n));
+    return NULL;
+}
+
 const char *option_parse_size(const struct row *row, const char *v, size_t len, void *dst)
 {
     uint64_t n = 0;
@@ -37,13 +50,7 @@ const char *option_parse_size(const struct row *row, const char *v, size_t len, 
 
     if (r == -EINVAL)
         return "is not a size";
-    if (r == -ERANGE || n > row->info.max)
-        return "is too large";
-    if (n < row->info.min)
-        return "is too small";
-    if (dst)
-        memcpy(dst, &n, sizeof(n));
-    return NULL;
+    return take_number(row, r, n, dst, "is too large", "is too small");
 }
 
 const char *option_parse_time(const struct row *row, const char *v, size_t len, void *dst)
@@ -53,13 +60,7 @@ const char *option_parse_time(const struct row *row, const char *v, size_t len, 
 
     if (r == -EINVAL)
         return "is not a time";
-    if (r == -ERANGE || ns > row->info.max)
-        return "is too long";
-    if (ns < row->info.min)
-        return "is too short";
-    if (dst)
-        memcpy(dst, &ns, sizeof(ns));
-    return NULL;
+    return take_number(row, r, ns, dst, "is too long", "is too short");
 }
 
 const char *option_parse_amount(const struct row *row, const char *v, size_t len, void *dst)
@@ -105,7 +106,7 @@ static const char *parse_nodes(const char *v, size_t len, uint64_t *ret_mask)
     return NULL;
 }
 
-const char *option_parse_pm(const struct row *row, const char *v, size_t len, void *dst)
+const char *option_parse_memory(const struct row *row, const char *v, size_t len, void *dst)
 {
     static const char *const words[] = {"auto", "none", "node", "file", "emulated"};
     const char *colon = memchr(v, ':', len);
@@ -210,7 +211,7 @@ const char *option_parse_name(const struct row *row, const char *v, size_t len, 
     return v[len - 1] == '/' ? "is a directory, not a file" : store_text(row, v, len, dst);
 }
 
-const char *option_parse_dirs(const struct row *row, const char *v, size_t len, void *dst)
+const char *option_parse_directories(const struct row *row, const char *v, size_t len, void *dst)
 {
     for (const char *p = v; p; p = memchr(p, ':', (size_t)(v + len - p))) {
         p += p > v || *p == ':'; /* behind the colon */
@@ -220,7 +221,7 @@ const char *option_parse_dirs(const struct row *row, const char *v, size_t len, 
     return store_text(row, v, len, dst);
 }
 
-const char *option_parse_file(const struct row *row, const char *v, size_t len, void *dst)
+const char *option_parse_path(const struct row *row, const char *v, size_t len, void *dst)
 {
     if (v[0] != '/' && strcmp(v, "auto") != 0 && strcmp(v, "none") != 0)
         return "is not an absolute path";
@@ -245,7 +246,7 @@ const char *option_parse_machine(const struct row *row, const char *v, size_t le
     return v[len - 1] == '/' ? "is a directory, not a file" : store_text(row, v, len, dst);
 }
 
-const char *option_parse_decimal(const struct row *row, const char *v, size_t len, void *dst)
+const char *option_parse_number(const struct row *row, const char *v, size_t len, void *dst)
 {
     double n;
 
@@ -349,9 +350,9 @@ void option_format(const struct row *row, const void *field, char *buf, size_t c
     } else if (row->parse == option_parse_time) {
         memcpy(&bytes, field, sizeof(bytes));
         text_format_time(bytes, buf, cap);
-    } else if (row->parse == option_parse_pm) {
+    } else if (row->parse == option_parse_memory) {
         format_pm(field, buf, cap);
-    } else if (row->parse == option_parse_decimal) {
+    } else if (row->parse == option_parse_number) {
         unsigned milli = (unsigned)(*(const double *)field * 1000 + 0.5);
 
         size_t len = (size_t)snprintf(buf, cap, "%u.%03u", milli / 1000, milli % 1000);

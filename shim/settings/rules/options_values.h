@@ -18,16 +18,16 @@ struct row {
 
 const char *option_parse_amount(const struct row *row, const char *v, size_t len, void *dst);
 const char *option_parse_choice(const struct row *row, const char *v, size_t len, void *dst);
-const char *option_parse_source(const struct row *row, const char *v, size_t len, void *dst);
-const char *option_parse_decimal(const struct row *row, const char *v, size_t len, void *dst);
-const char *option_parse_dirs(const struct row *row, const char *v, size_t len, void *dst);
-const char *option_parse_file(const struct row *row, const char *v, size_t len, void *dst);
+const char *option_parse_directories(const struct row *row, const char *v, size_t len, void *dst);
 const char *option_parse_flag(const struct row *row, const char *v, size_t len, void *dst);
 const char *option_parse_machine(const struct row *row, const char *v, size_t len, void *dst);
+const char *option_parse_memory(const struct row *row, const char *v, size_t len, void *dst);
 const char *option_parse_name(const struct row *row, const char *v, size_t len, void *dst);
-const char *option_parse_pm(const struct row *row, const char *v, size_t len, void *dst);
+const char *option_parse_number(const struct row *row, const char *v, size_t len, void *dst);
+const char *option_parse_path(const struct row *row, const char *v, size_t len, void *dst);
 const char *option_parse_report(const struct row *row, const char *v, size_t len, void *dst);
 const char *option_parse_size(const struct row *row, const char *v, size_t len, void *dst);
+const char *option_parse_source(const struct row *row, const char *v, size_t len, void *dst);
 const char *option_parse_threads(const struct row *row, const char *v, size_t len, void *dst);
 const char *option_parse_time(const struct row *row, const char *v, size_t len, void *dst);
 const char *option_parse_wait(const struct row *row, const char *v, size_t len, void *dst);

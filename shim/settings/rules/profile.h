@@ -115,12 +115,11 @@ struct profile {
 int profile_parse(const char *text, size_t len, const char *name, struct profile *ret,
                   hy_diag_fn diag, void *ctx);
 
-/* [modules]: where the modules of the frames were. Read apart, as only tools want it. */
+/* [modules]: where the modules of the frames were. Only tools read it. */
 struct profile_module {
     uint8_t id[BUILD_ID_MAX];
     char path[PROFILE_PATH_CAP];
 };
-unsigned profile_modules(const char *text, size_t len, struct profile_module *ret, unsigned cap);
 
 struct profile_subject { /* the program at hand */
     const char *exe_path;

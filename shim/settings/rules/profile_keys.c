@@ -390,14 +390,10 @@ static void any_app_key(struct parser *ps, int key, const char *name, const char
         fact_key(ps, &work_facts[key - APP_FOOTPRINT - 1], name, value);
 }
 
-static void machine_key(struct parser *ps, int key, const char *name, const char *value)
+/* Of [machine] or [recorded]. */
+static void source_key(struct parser *ps, int key, const char *name, const char *value)
 {
-    fact_key(ps, &machine_facts[key], name, value);
-}
-
-static void recorded_key(struct parser *ps, int key, const char *name, const char *value)
-{
-    fact_key(ps, &recorded_facts[key], name, value);
+    fact_key(ps, &(ps->section == SEC_MACHINE ? machine_facts : recorded_facts)[key], name, value);
 }
 
 static void any_option_key(struct parser *ps, const char *name, const char *value)
@@ -437,10 +433,10 @@ void profile_key(struct parser *ps, const char *name, const char *value)
         listed_key(ps, THREAD_KEYS, name, value, thread_key);
         break;
     case SEC_MACHINE:
-        listed_key(ps, MACHINE_KEYS, name, value, machine_key);
+        listed_key(ps, MACHINE_KEYS, name, value, source_key);
         break;
     case SEC_RECORDED:
-        listed_key(ps, RECORDED_KEYS, name, value, recorded_key);
+        listed_key(ps, RECORDED_KEYS, name, value, source_key);
         break;
     case SEC_PHASES:
         phase_key(ps, name, value);

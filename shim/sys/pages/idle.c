@@ -26,13 +26,6 @@ enum { PAGEMAP, FLAGS, BITMAP, FILES };
 #define BITMAP_GAP 1u
 #define MARK_GAP   16u /* zeros mark nothing and cost little */
 
-static bool same_file(const struct os_idle *t, int i)
-{
-    struct os_file_id now;
-    return t->fd[i] >= 0 && os_file_id(t->fd[i], &now) == 0 && now.dev == t->is[i].dev &&
-           now.ino == t->is[i].ino;
-}
-
 int os_idle_open(const char *root, struct os_idle *ret)
 {
     static const struct {
@@ -66,7 +59,7 @@ void os_idle_close(struct os_idle *t)
 {
     bool here = t->apart == os_table_apart() && (t->pid == os_pid() || !t->apart);
     for (int i = 0; i < FILES; i++) {
-        if (here && same_file(t, i))
+        if (here && os_file_is(t->fd[i], &t->is[i]))
             os_close(t->fd[i]);
         t->fd[i] = -1;
     }
@@ -74,8 +67,10 @@ void os_idle_close(struct os_idle *t)
 
 bool os_idle_alive(const struct os_idle *t)
 {
-    return t->pid == os_pid() && t->apart == os_table_apart() && same_file(t, PAGEMAP) &&
-           same_file(t, FLAGS) && same_file(t, BITMAP);
+    bool all = t->pid == os_pid() && t->apart == os_table_apart();
+    for (int i = 0; i < FILES && all; i++)
+        all = os_file_is(t->fd[i], &t->is[i]);
+    return all;
 }
 
 /* What lies beyond the last frame reads as nothing. */
@@ -198,7 +193,7 @@ int os_idle_look(struct os_idle *t, struct os_idle_page *pages, unsigned n)
     uint64_t words[SPAN];
     if (t->pid != os_pid())
         return -ESRCH;
-    if (!same_file(t, BITMAP))
+    if (!os_file_is(t->fd[BITMAP], &t->is[BITMAP]))
         return -EBADF;
     for (unsigned i = 0; i < n;) {
         unsigned here, k = span_of(pages + i, n - i, 64, BITMAP_GAP, &here);
@@ -216,7 +211,7 @@ int os_idle_mark(struct os_idle *t, const struct os_idle_page *pages, unsigned n
 {
     if (t->pid != os_pid())
         return -ESRCH;
-    if (!same_file(t, BITMAP)) /* never into a file of the program */
+    if (!os_file_is(t->fd[BITMAP], &t->is[BITMAP])) /* never into a file of the program */
         return -EBADF;
     for (unsigned i = 0; i < n;) {
         uint64_t words[SPAN] = {0};

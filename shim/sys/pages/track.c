@@ -50,12 +50,6 @@ static bool table_is_its(const struct os_track *t)
     return t->apart == os_table_apart();
 }
 
-static bool same_file(int fd, const struct os_file_id *id)
-{
-    struct os_file_id now;
-    return fd >= 0 && os_file_id(fd, &now) == 0 && now.dev == id->dev && now.ino == id->ino;
-}
-
 static int scan(const struct os_track *t, struct scan *s)
 {
     s->size = sizeof(*s);
@@ -147,9 +141,9 @@ int os_track_open(enum os_track_kind kind, struct os_track *ret)
 void os_track_close(struct os_track *t)
 {
     bool here = table_is_its(t) && (ours(t) || !t->apart); /* a child has none of our table */
-    if (here && same_file(t->pagemap, &t->pagemap_is))
+    if (here && os_file_is(t->pagemap, &t->pagemap_is))
         os_close(t->pagemap);
-    if (here && same_file(t->other, &t->other_is))
+    if (here && os_file_is(t->other, &t->other_is))
         os_close(t->other);
     t->pagemap = t->other = -1;
 }
@@ -162,7 +156,7 @@ int os_track_add(struct os_track *t, void *base, size_t bytes)
                                   .mode = UFFDIO_REGISTER_MODE_WP};
     if (!ours(t))
         return -ESRCH;
-    if (t->kind == OS_TRACK_SCAN && !same_file(t->other, &t->other_is))
+    if (t->kind == OS_TRACK_SCAN && !os_file_is(t->other, &t->other_is))
         return -EBADF; /* never to a file of the program */
     return t->kind == OS_TRACK_SCAN ? (int)raw3(SYS_ioctl, t->other, UFFDIO_REGISTER, &reg) : 0;
 }
@@ -174,7 +168,7 @@ int os_track_remove(struct os_track *t, void *base, size_t bytes)
         return -ESRCH;
     if (!table_is_its(t))
         return -EXDEV;
-    if (t->kind == OS_TRACK_SCAN && !same_file(t->other, &t->other_is))
+    if (t->kind == OS_TRACK_SCAN && !os_file_is(t->other, &t->other_is))
         return -EBADF;
     return t->kind == OS_TRACK_SCAN ? (int)raw3(SYS_ioctl, t->other, UFFDIO_UNREGISTER, &range) : 0;
 }
@@ -260,7 +254,7 @@ int os_track_look(struct os_track *t, const void *base, size_t bytes, bool rearm
         return -ESRCH;
     if (bytes > LOOK_PAGES * HY_PAGE)
         return -EINVAL;
-    if (!same_file(t->pagemap, &t->pagemap_is))
+    if (!os_file_is(t->pagemap, &t->pagemap_is))
         return -EBADF;
     if (t->kind == OS_TRACK_SCAN)
         return look_scan(t, (uintptr_t)base, bytes, rearm, runs, cap);
@@ -273,15 +267,15 @@ int os_track_clear(struct os_track *t)
         return -ESRCH;
     if (t->kind != OS_TRACK_SOFT_DIRTY)
         return 0;
-    if (!same_file(t->other, &t->other_is)) /* never into a file of the program */
+    if (!os_file_is(t->other, &t->other_is)) /* never into a file of the program */
         return -EBADF;
     return os_write_all(t->other, "4", 1);
 }
 
 bool os_track_alive(const struct os_track *t)
 {
-    return ours(t) && table_is_its(t) && same_file(t->pagemap, &t->pagemap_is) &&
-           same_file(t->other, &t->other_is);
+    return ours(t) && table_is_its(t) && os_file_is(t->pagemap, &t->pagemap_is) &&
+           os_file_is(t->other, &t->other_is);
 }
 
 int os_pages_present(const void *base, size_t pages, uint8_t *ret)

@@ -263,7 +263,6 @@ static void define_cfa(struct row *r, uint64_t reg, int64_t offset)
     r->cfa_deref = r->cfa_unknown = false;
 }
 
-/* Instructions without operand in their first byte; false: not understood. */
 /* Where it goes on, and what is remembered. false: none of these, or too deep. */
 static bool place_op(struct machine *m, struct cursor *c, const struct cie *cie, unsigned op)
 {

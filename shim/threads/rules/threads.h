@@ -7,6 +7,7 @@
 #ifndef HYBRID_THREADS_RULES_THREADS_H
 #define HYBRID_THREADS_RULES_THREADS_H
 
+#include "classify/rules/slowdown.h"
 #include "threads/rules/thread_trial.h"
 
 #define THREADS_MAX 1024u
@@ -68,5 +69,16 @@ static inline unsigned threads_search_count(const struct threads_search *s)
 {
     return thread_trial_count(&s->trial);
 }
+
+/* Progress as the searches see it, from the work of a window. */
+struct work_model {
+    const struct machine_figures *f;
+    const struct work *k;
+};
+/* A threads_speed_fn: predicted speed with so many threads, the data as they lie. ctx: struct
+ * work_model. */
+double work_speed(void *ctx, unsigned threads);
+/* The time that the memories need for the lines of the window: its measure of progress. */
+double work_served(const struct work_model *m);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * The plan of sites: never more than the share, near the exact optimum (brute force over small
- * cases), the better the more DRAM there is, the same whatever the order of sites; and what of it
- * holds when the run is another than the profile's. */
+ * cases), the better the more DRAM there is, the same whatever the order of sites. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -12,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "place/rules/site_quota.h"
+#include "place/rules/site_plan.h"
 #include "rounds.h"
 
 static struct plan_scratch scratch;
@@ -413,81 +412,6 @@ static void test_profile_to_sites(void **state)
     assert_int_equal(site[0].tier, HY_PM);
 }
 
-/* --- another run than the profile's ---------------------------------------------------------- */
-
-static struct quota_site run[PLAN_MAX];
-static uint64_t quota[PLAN_MAX];
-
-/* Three sites of 4 MiB by rank 0, 1, 2 and share for two. */
-static void three(uint64_t share)
-{
-    struct machine_figures f = figures("optane");
-    for (unsigned i = 0; i < 3; i++) {
-        site[i] = one(4, 30 - 10 * i, 1, i);
-        run[i] = (struct quota_site){.need = site_plan_charge(4 * HY_MIB),
-                                     .block = site_plan_charge(4 * HY_MIB)};
-    }
-    struct work k = work_of(site, 3, 0.2, 8);
-    site_plan_make(&f, &k, site, 3, share, &scratch, &plan);
-}
-
-static void test_ranking_holds_when_sites_grow(void **state)
-{
-    (void)state;
-    uint64_t share = 9 * HY_MIB;
-    three(share);
-    site_quota_fill(&plan, run, share, quota);
-    assert_true(quota[0] >= 4 * HY_MIB && quota[1] >= 4 * HY_MIB && quota[2] == 0);
-    /* The best one has doubled: the second loses its part, though it came first. */
-    run[1].live = 4 * HY_MIB;
-    run[0].live = 8 * HY_MIB;
-    site_quota_fill(&plan, run, share, quota);
-    assert_true(quota[0] >= 8 * HY_MIB && quota[0] <= share);
-    assert_int_equal(quota[1], 0);
-    /* One of a single block is a few bytes larger than expected: its page counts. */
-    run[0].live = 4 * HY_MIB + 100;
-    site_quota_fill(&plan, run, 8 * HY_MIB, quota);
-    assert_int_equal(quota[0], 4 * HY_MIB + HY_PAGE);
-    assert_int_equal(quota[1], 0);
-    run[0].live = 8 * HY_MIB;
-    /* The best one is larger than all DRAM and of one block: the next ones get it. */
-    run[0].live = run[0].block = 30 * HY_MIB;
-    site_quota_fill(&plan, run, share, quota);
-    assert_int_equal(quota[0], 0);
-    assert_true(quota[1] > 0 && quota[2] > 0);
-    /* Unless its block can be split. */
-    run[0].parts = true;
-    site_quota_fill(&plan, run, share, quota);
-    assert_int_equal(quota[0], share);
-    assert_int_equal(quota[1] + quota[2], 0);
-}
-
-static void test_what_does_not_come_is_not_kept(void **state)
-{
-    (void)state;
-    uint64_t share = 9 * HY_MIB;
-    three(share);
-    run[0].lapsed = true;
-    site_quota_fill(&plan, run, share, quota);
-    assert_int_equal(quota[0], 0);
-    assert_true(quota[1] > 0 && quota[2] > 0);
-    run[2].fixed = true; /* named DRAM goes first, beyond the share if need be */
-    site_quota_fill(&plan, run, HY_MIB, quota);
-    assert_true(quota[2] > HY_MIB);
-    assert_int_equal(quota[1], 0);
-}
-
-static void test_scale(void **state)
-{
-    (void)state;
-    struct quota_scale s = {0, 0};
-    assert_true(quota_scale_get(&s) == 1);
-    quota_scale_note(&s, 110, 100);
-    assert_true(quota_scale_get(&s) == 1);
-    quota_scale_note(&s, 3000, 1400);
-    assert_float_equal(quota_scale_get(&s), 3110.0 / 1500, 1e-9);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -499,9 +423,6 @@ int main(void)
         cmocka_unit_test(test_bursts_of_writes),
         cmocka_unit_test(test_reasons),
         cmocka_unit_test(test_profile_to_sites),
-        cmocka_unit_test(test_ranking_holds_when_sites_grow),
-        cmocka_unit_test(test_what_does_not_come_is_not_kept),
-        cmocka_unit_test(test_scale),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

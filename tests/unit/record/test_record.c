@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "classify/rules/run_facts.h"
-#include "record/rules/profile_merge.h"
 #include "record/rules/profile_write.h"
+#include "tools/ctl/rules/profile_merge.h"
 
 static char heard[4096];
 

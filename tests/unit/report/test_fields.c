@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "report/fields.h"
-#include "report/report_lines.h"
+#include "report/report_parts.h"
 
 static struct report r;
 static char text[1 << 16];

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/text.h"
-#include "settings/rules/options_words.h"
+#include "tools/ctl/rules/options_words.h"
 #include "options_util.h"
 
 static void test_defaults(void **state)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Profiles: what good ones say. What bad ones cost: test_profile_hostile.c. */
 #include "profile_util.h"
+#include "tools/ctl/rules/profile_modules.h"
 
 static void assert_full(void)
 {

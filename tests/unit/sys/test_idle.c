@@ -21,7 +21,6 @@
 #include "child.h"
 #include "fake_tree.h"
 #include "pages/sampler.h"
-#include "pages/sampler_idle.h"
 #include "sys/pages/idle.h"
 #include "sys/pages/track.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * What is said about the options, for hybridctl and the manual: not in the library, where each
  * start of a program would pay for it. */
-#ifndef HYBRID_SETTINGS_OPTIONS_WORDS_H
-#define HYBRID_SETTINGS_OPTIONS_WORDS_H
+#ifndef HYBRID_TOOLS_CTL_RULES_OPTIONS_WORDS_H
+#define HYBRID_TOOLS_CTL_RULES_OPTIONS_WORDS_H
 
 #include "settings/rules/options.h"
 

@@ -10,8 +10,8 @@
  * write-intensive goes by weight, the footprint and the threads seen are the largest;
  * phases are those of the run with the most weight. Facts that people give (options, tiers,
  * patterns, best threads) are the first profile's that has them. */
-#ifndef HYBRID_RECORD_RULES_PROFILE_MERGE_H
-#define HYBRID_RECORD_RULES_PROFILE_MERGE_H
+#ifndef HYBRID_TOOLS_CTL_RULES_PROFILE_MERGE_H
+#define HYBRID_TOOLS_CTL_RULES_PROFILE_MERGE_H
 
 #include "settings/rules/profile.h"
 

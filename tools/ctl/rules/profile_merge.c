@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * See profile_merge.h. While runs are added sites hold sums; the end makes them means. */
-#include "record/rules/profile_merge.h"
+#include "tools/ctl/rules/profile_merge.h"
 
 #include <errno.h>
 #include <stdarg.h>
