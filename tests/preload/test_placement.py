@@ -7,6 +7,7 @@ status, for one program and for several that share one DRAM budget.
 """
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -142,6 +143,14 @@ class PlacementTest(driven.DrivenCase):
         with open('/proc/%d/maps' % h.pid) as f:
             self.assertNotIn('memkind', f.read())
         self.assertEqual(h.end()['state'], 'passive')
+
+    def test_the_code_of_memkind_does_not_stay_in_memory(self):
+        h = self.hold(POLICY='pm').do('small 1')
+        with open('/proc/%d/smaps' % h.pid) as f:
+            code = re.findall(r' r-xp .*libmemkind.*\n(?:\w+: .*\n)*?Rss: +(\d+) kB', f.read())
+        h.end()
+        self.assertEqual(len(code), 1)
+        self.assertLess(int(code[0]), 128)
 
     def test_memkind_is_told_to_make_one_arena_unless_the_user_says_otherwise(self):
         code = ('import ctypes, json\n'
