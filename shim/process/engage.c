@@ -272,7 +272,6 @@ static void before_memkind_ends(void)
 static int load_memkind(void)
 {
     static char err[160];
-    unsigned objects = dl_count_objects();
     control_load_begins();
     fork_keep_handlers(true);
     int e = supply_load(err, sizeof(err));
@@ -282,12 +281,9 @@ static int load_memkind(void)
         e = supply_load(err, sizeof(err));
     }
     fork_keep_handlers(false);
-    if (e == 0)
-        e = fork_install_gate();
-    if (e == 0)
+    if (e == 0 && (e = fork_install_gate()) == 0)
         (void)atexit(before_memkind_ends);
     control_load_ends();
-    dl_drop_clean_pages(objects);
     if (e && os_is_limited()) /* the program's own affair */
         log_info("libmemkind cannot be used under this limit of memory (%s)", err);
     else if (e)
@@ -303,9 +299,12 @@ int engage_pm(size_t bytes)
     if ((hy_machine.backend == HY_PM_FILE && os_data_limit() != UINT64_MAX) || /* supply.c */
         !malloc_is_one_family()) /* as libnuma's constructor has its lines from getline */
         room = false;
-    if (!failed && room && !supply_loaded())
+    unsigned first = failed || !room || supply_loaded() ? 0 : dl_count_objects();
+    if (first)
         failed = load_memkind();
     int e = failed ? failed : !room ? -ENOMEM : supply_fill(bytes);
+    if (first) /* not before it has served once: most of its code is for that */
+        dl_drop_clean_pages(first);
     hy_guard_leave();
     return e;
 }

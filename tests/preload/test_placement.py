@@ -7,6 +7,7 @@ status, for one program and for several that share one DRAM budget.
 """
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,8 @@ import unittest
 import driven
 
 MIB = 1 << 20
+# memkind.h: JSON, and nothing of single arenas, bins, large sizes, locks and extents.
+STATS_OPTIONS = 1 | 32 | 64 | 128 | 256
 
 
 class PlacementTest(driven.DrivenCase):
@@ -140,6 +143,32 @@ class PlacementTest(driven.DrivenCase):
         with open('/proc/%d/maps' % h.pid) as f:
             self.assertNotIn('memkind', f.read())
         self.assertEqual(h.end()['state'], 'passive')
+
+    def test_the_code_of_memkind_does_not_stay_in_memory(self):
+        h = self.hold(POLICY='pm').do('small 1')
+        with open('/proc/%d/smaps' % h.pid) as f:
+            code = re.findall(r' r-xp .*libmemkind.*\n(?:\w+: .*\n)*?Rss: +(\d+) kB', f.read())
+        h.end()
+        self.assertEqual(len(code), 1)
+        self.assertLess(int(code[0]), 128)
+
+    def test_memkind_is_told_to_make_one_arena_unless_the_user_says_otherwise(self):
+        code = ('import ctypes, json\n'
+                'said = []\n'
+                'write = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)(\n'
+                '    lambda _, text: said.append(text.decode()))\n'
+                'memkind = ctypes.CDLL("libmemkind.so.0")\n'
+                'memkind.memkind_stats_print(write, None, %d)\n'
+                'print(json.loads("".join(said))["jemalloc"]["opt"]["narenas"])\n' % STATS_OPTIONS)
+        env = {k: v for k, v in os.environ.items() if k != 'JEMK_MALLOC_CONF'}
+        env.update(LD_PRELOAD=self.lib, HYBRID_PM='emulated', HYBRID_START='0',
+                   HYBRID_POLICY='pm', HYBRID_REGISTRY='none')
+        for said, narenas in (None, '1'), ('narenas:7', '7'):
+            if said:
+                env['JEMK_MALLOC_CONF'] = said
+            out = subprocess.run(['/usr/bin/python3', '-c', code], env=env, check=True, text=True,
+                                 stdout=subprocess.PIPE, timeout=driven.PATIENCE_S).stdout
+            self.assertEqual(out.strip(), narenas)
 
     def test_a_report_is_written_when_sigterm_ends_in_exit(self):
         report = os.path.join(self.work, 'term-%p.json')

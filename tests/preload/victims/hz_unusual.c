@@ -234,8 +234,10 @@ static void own_pages(void)
     *m = 1;
     CHECK(mincore(m, 1 << 20, v) == 0 && (v[0] & 1));
     CHECK(munmap(m, 1 << 20) == 0);
+#ifdef MAP_32BIT /* of x86-64 */
     m = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
     CHECK(m != MAP_FAILED && (uintptr_t)m < (1ul << 31) && munmap(m, 1 << 20) == 0);
+#endif
 }
 
 static void own_cpus(void)
