@@ -66,20 +66,49 @@ static uint64_t plan(uint64_t moved[HY_TIERS][SCORES], uint64_t most,
     return pairs;
 }
 
+/* Neighbours go in one call: each call waits for a memory that is in use. */
 static unsigned collect(struct history *h, unsigned ranges, enum hy_tier from, uint64_t *take,
-                        struct move *list, unsigned n, unsigned cap)
+                        struct move *list, unsigned cap)
 {
-    for (struct cursor p = {0}; n < cap && next_moved(h, ranges, &p); p.page++) {
+    unsigned n = 0;
+    for (struct cursor p = {0}; next_moved(h, ranges, &p); p.page++) {
         struct page_group g = history_group(&h[p.range], p.page);
+        struct move *last = n > 0 ? &list[n - 1] : NULL;
         if (g.tier != from || take[g.score] == 0)
             continue;
+        bool joins = last && last->range == p.range && last->first + last->pages == p.page &&
+                     last->pages < MOVE_PAGES;
+        if (!joins && n == cap)
+            break;
         take[g.score]--;
-        list[n++] = (struct move){.range = (uint16_t)p.range,
-                                  .first = p.page,
-                                  .pages = 1,
-                                  .to = from == HY_PM ? HY_DRAM : HY_PM};
+        if (joins)
+            last->pages++;
+        else
+            list[n++] = (struct move){.range = (uint16_t)p.range,
+                                      .first = p.page,
+                                      .pages = 1,
+                                      .to = from == HY_PM ? HY_DRAM : HY_PM};
     }
     return n;
+}
+
+static uint64_t pages_of(const struct move *list, unsigned n)
+{
+    uint64_t pages = 0;
+    for (unsigned i = 0; i < n; i++)
+        pages += list[i].pages;
+    return pages;
+}
+
+/* The first `pages` of them. */
+static unsigned cut(struct move *list, unsigned n, uint64_t pages)
+{
+    unsigned kept = 0;
+    for (; kept < n && pages > 0; kept++) {
+        list[kept].pages = (uint32_t)HY_MIN((uint64_t)list[kept].pages, pages);
+        pages -= list[kept].pages;
+    }
+    return kept;
 }
 
 unsigned takeback_list(struct history *h, unsigned ranges, struct move *list, unsigned cap,
@@ -90,11 +119,16 @@ unsigned takeback_list(struct history *h, unsigned ranges, struct move *list, un
         struct page_group g = history_group(&h[p.range], p.page);
         moved[g.tier][g.score]++;
     }
-    if (ret_pairs) {
-        *ret_pairs = plan(moved, UINT64_MAX, take);
-        memset(take, 0, sizeof(take));
-    }
-    unsigned pairs = (unsigned)plan(moved, cap / 2, take);
-    unsigned n = collect(h, ranges, HY_DRAM, take[HY_DRAM], list, 0, pairs);
-    return collect(h, ranges, HY_PM, take[HY_PM], list, n, 2 * pairs);
+    uint64_t pairs = plan(moved, UINT64_MAX, take);
+    if (ret_pairs)
+        *ret_pairs = pairs;
+    struct move *up = list + cap / 2;
+    unsigned downs = collect(h, ranges, HY_DRAM, take[HY_DRAM], list, cap / 2);
+    unsigned ups = collect(h, ranges, HY_PM, take[HY_PM], up, cap / 2);
+    /* As many each way: nobody else's page fills what would stay free. */
+    pairs = HY_MIN(pages_of(list, downs), pages_of(up, ups));
+    downs = cut(list, downs, pairs);
+    ups = cut(up, ups, pairs);
+    memmove(list + downs, up, ups * sizeof(*up));
+    return downs + ups;
 }

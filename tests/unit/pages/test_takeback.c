@@ -155,6 +155,40 @@ static void long_lists_come_in_parts(void **state)
     history_drop(&h);
 }
 
+/* Each call waits for a memory that is in use. */
+static void neighbours_go_back_in_one_call(void **state)
+{
+    static uint8_t reads[PAGES];
+    struct history h;
+    struct move move[64];
+    uint64_t pairs;
+    (void)state;
+    begin(&h);
+    memset(reads, 0, sizeof(reads));
+    /* One run came up; what went down for it lies in two parts. */
+    for (uint32_t i = 0; i < 40; i++) {
+        swap(&h, i < 24 ? i : i + 8, PAGES - 80 + i);
+        reads[i < 24 ? i : i + 8] = 60;
+    }
+    use(&h, reads, 16);
+    assert_int_equal(takeback_list(&h, 1, move, 64, &pairs), 3);
+    assert_int_equal(pairs, 40);
+    assert_int_equal(move[0].to, HY_PM);
+    assert_int_equal(move[0].first, PAGES - 80);
+    assert_int_equal(move[0].pages, 40);
+    assert_int_equal(move[1].first, 0);
+    assert_int_equal(move[1].pages, 24);
+    assert_int_equal(move[2].first, 32);
+    assert_int_equal(move[2].pages, 16);
+    /* A list with room for one of these: as many each way. */
+    assert_int_equal(takeback_list(&h, 1, move, 2, &pairs), 2);
+    assert_int_equal(move[0].to, HY_PM);
+    assert_int_equal(move[0].pages, 24);
+    assert_int_equal(move[1].to, HY_DRAM);
+    assert_int_equal(move[1].pages, 24);
+    history_drop(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +196,7 @@ int main(void)
         cmocka_unit_test(losses_are_borne_as_long_as_going_back_costs_more),
         cmocka_unit_test(only_pairs_that_are_wrong_go_back),
         cmocka_unit_test(long_lists_come_in_parts),
+        cmocka_unit_test(neighbours_go_back_in_one_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
