@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """hybridctl batch against fair time slices, after paper 000, figure 7.
 
-    bench/batch/fair.py [--build DIR] [--orders N] [--check] [--out DIR] [MIX]...
+    bench/batch/fair.py [--build DIR] [--orders N] [--check] [--fresh] [--out DIR] [MIX]...
 
 Eight jobs of one thread, two of each kind, on an emulated machine with four CPUs: mix 1 has four that are
 memory-intensive and four that compute, mix 2 six and two; on presets stt-ram (1:1:3) and pram (1:3:8), as
@@ -25,7 +25,7 @@ from dataclasses import replace
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
+sys.path[:0] = [str(HERE), str(HERE.parent / "race"), str(HERE.parent)]
 import benchlib as lib  # noqa: E402: found by the path above
 from turns import Job, Turns, whole  # noqa: E402
 
@@ -118,6 +118,7 @@ def arguments():
     p = lib.script_parser(__doc__, "bench-batch")
     p.add_argument("--orders", type=int, default=12, help="how many are tried for the best one (12)")
     p.add_argument("--check", action="store_true")
+    p.add_argument("--fresh", action="store_true", help="forget the runs made so far")
     p.add_argument("mix", nargs="*", help="mix 1, mix 2")
     args = lib.script_folders(p.parse_args())
     for name in args.mix:
@@ -130,7 +131,6 @@ def arguments():
 
 def main():
     args = arguments()
-    os.makedirs(args.out, exist_ok=True)
     mixes = [m for m in MIXES if not args.mix or m in args.mix]
     progress = lib.Progress(len(PRESETS) * len(mixes) * (7 + args.orders))
     found = [measure(args, p, m, progress) for p in PRESETS for m in mixes]

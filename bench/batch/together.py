@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Placement, threads and order together, after paper 004, section VI and figure 9.
 
-    bench/batch/together.py [--build DIR] [--check] [--out DIR] [GROUP]...
+    bench/batch/together.py [--build DIR] [--check] [--fresh] [--out DIR] [GROUP]...
 
 Programs of 8 threads on the emulated machine (preset optane, 20 CPUs) with DRAM for about half of their data;
 group 1 has the paper's members (strassen for fluidanimate), those of group 2 are chosen here, as in
@@ -23,7 +23,7 @@ import sys
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
+sys.path[:0] = [str(HERE), str(HERE.parent / "race"), str(HERE.parent)]
 import benchlib as lib  # noqa: E402: found by the path above
 from turns import Job, Turns, whole  # noqa: E402
 
@@ -138,12 +138,12 @@ def draw(found, path):
 def main():
     p = lib.script_parser(__doc__, "bench-batch")
     p.add_argument("--check", action="store_true")
+    p.add_argument("--fresh", action="store_true", help="forget the runs made so far")
     p.add_argument("group", nargs="*", help=", ".join(GROUPS))
     args = lib.script_folders(p.parse_args())
     for name in args.group:
         if name not in GROUPS:
             p.error(f"there is no {name}")
-    os.makedirs(args.out, exist_ok=True)
     names = [n for n in GROUPS if not args.group or n in args.group]
     progress = lib.Progress(sum(len(GROUPS[n][2]) + 13 for n in names))
     found = {n: measure(args, n, progress) for n in names}
