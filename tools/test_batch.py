@@ -81,6 +81,25 @@ class Order(unittest.TestCase):
         last = order.choose([], {1: ocean}, {0: lu}, 0, 9, 1, 0)
         self.assertTrue(last.key == 1 and last.beside)
 
+    def test_a_conflict_that_would_come_later_is_foreseen(self):
+        lu = Facts(0.5, 0.1, 'latency', True, dram=0, pm=9, seconds=102)
+        ocean = Facts(30, 0, 'bandwidth', False, dram=9, pm=0, seconds=45)
+        mining = Facts(2, 0, 'cpu', False, dram=9, pm=0, seconds=62)
+        jobs = batch_jobs.parse('lu\nocean\nmining\n', 'f')
+
+        def started(*facts):
+            plan = order.rehearse(order.Planner(jobs, dict(zip((j.key for j in jobs), facts)), 2, 0.1), 0.0,
+                                  lambda i: facts[i].seconds)
+            return [i for _, i, _, _ in plan]
+        # lu goes first by its EBW. Beside it only mining may run, after whose end ocean would have to run beside lu.
+        self.assertEqual(sorted(started(lu, ocean, mining)[:2]), [1, 2])
+        # mining outlives lu: no conflict either way, so the order of 000 holds.
+        self.assertEqual(started(lu, ocean, Facts(2, 0, 'cpu', False, 9, 0, 103))[0], 0)
+        # Nothing is foreseen of times that are not known.
+        self.assertEqual(started(lu, Facts(30, 0, 'bandwidth', False, 9, 0, 45), Facts(2, 0, 'cpu', False, 9, 0, 62))[2], 0)
+        unknown = {0: lu, 1: ocean, 2: Facts(2, 0, 'cpu', False, 9, 0)}
+        self.assertEqual(order.choose([], unknown, {}, 0, 0, 0, slots=2, left={}).key, 0)
+
     def test_unknown_jobs_once_first(self):
         jobs = batch_jobs.parse('x 1\nx 1\ny\nz after\n', 'f')
         p = order.Planner(jobs, {jobs[3].key: Facts(cls='cpu')}, 3, 0.1)

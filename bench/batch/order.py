@@ -2,123 +2,155 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Who runs beside whom: hybridctl batch against the order of the file, and against all orders.
 
-    bench/batch/order.py [--build DIR] [--quick] [--out DIR]
+    bench/batch/order.py [--build DIR] [--quick] [--check] [--fresh] [--out DIR] [GROUP]...
 
-After paper 004, section V-C and figure 8, group 1: lu_cb on PM hinders ocean_cp on DRAM; freqmine
-suffers little. Three jobs, two slots, 8 threads each, on the emulated machine (preset optane, 16
-CPUs). The time is that from the first begin to the last end, in virtual time. Rows:
-  file       the order of the job file: lu and ocean first, then mining
-  batch      what hybridctl batch chooses, which knows class, writes and bandwidth from profiles that
-             are made here from a run alone
+After paper 004, section V-C and figure 8. Three jobs, two slots, 8 threads each, on the emulated machine
+(preset optane, 16 CPUs). The time is that from the first begin to the last end, in virtual time. Rows:
+  file       the order of the job file, which has the two first that hold each other up
+  batch      what hybridctl batch chooses, which knows writes and bandwidth from profiles that are made
+             here from a run alone, and the classes from us, as the paper's scheduler knows them
   best       the best of all orders (with two slots: which two come first)
-Every job here runs as hybridctl batch starts it. Control: the same orders with lu on DRAM, where
-there is no conflict: what they differ by is packing alone."""
+Control: the same orders with the one that writes to PM on DRAM, where there is no conflict: what they
+differ by is packing alone.
+--check: status 1 where batch saves less than the paper and is not within 5 % of the best order."""
 import itertools
 import os
 import pathlib
-import re
-import shutil
-import subprocess
 import sys
+from dataclasses import dataclass, replace
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent)]
+sys.path[:0] = [str(HERE), str(HERE.parent / "race"), str(HERE.parent)]
 import benchlib as lib  # noqa: E402: found by the path above
+from turns import Job, Turns, whole  # noqa: E402
 
-PRESET = "optane"
-PAPER = -34.8  # percent
-# workload: class, place, size, rounds for as long a time alone that the start of a process, during which
-# the others' virtual time goes on, is a small part of it
-JOBS = {"lu": ("latency", "pm", 6, 2), "ocean": ("bandwidth", "dram", 8, 30), "mining": ("cpu", "dram", 6, 3)}
+SLOTS, CPUS, PRESET = 2, 16, "optane"
+NEAR = 1.05  # of the best order
 
 
-class Bench:
-    def __init__(self, args):
-        self.build, self.out, self.quick = args.build, args.out, args.quick
-        self.ctl = os.path.join(args.build, "tools", "hybridctl")
-
-    def line(self, name, place, options=""):
-        cls, _, size, rounds = JOBS[name]
-        binary = os.path.join(self.build, "bench", "workloads", "emu-" + name)
-        return (f"name={name} {options} HYBRID_EMU_PLACE={place} {binary} --threads 8 --size {size} --rounds "
-                f"{1 if self.quick else rounds} --time\n")
-
-    def batch(self, name, text, *options):
-        """Runs a job file; {job: (begin, end, counts)} in virtual ns."""
-        folder = os.path.join(self.out, name)
-        shutil.rmtree(folder, ignore_errors=True)
-        os.makedirs(folder)
-        with open(folder + "/jobs", "w", encoding="utf-8") as f:
-            f.write(text)
-        env = lib.clean_env({"HYBRID_POLICY": "off", "HYBRID_EMU_PRESET": PRESET, "HYBRID_EMU_CPUS": "16",
-                             "HYBRID_EMU_MACHINE": folder + "/machine", "OMP_WAIT_POLICY": "passive"})
-        p = subprocess.run([self.ctl, "batch", "--slots", "2", *options, "-o", folder + "/out", folder + "/jobs"],
-                           env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
-        if p.returncode:
-            raise lib.BenchError(f"{name}: {p.stderr.strip()}")
-        if "--dry-run" in options:
-            return re.findall(r"^ *[0-9.]+ \w+  (\w+) ", p.stdout, re.M)
-        found = {}
-        for file in os.listdir(folder + "/out"):
-            m = re.fullmatch(r"\d+-(\w+)\.out", file)
-            if m:
-                with open(f"{folder}/out/{file}", encoding="utf-8") as f:
-                    counts = {k: int(v) for k, v in re.findall(r"(\w+)=(\d+)", f.read())}
-                found[m.group(1)] = counts
-        return found
-
-    def profile(self, name, counts):
-        cls, place, size, _ = JOBS[name]
-        reads = counts["LLC_RD_DRAM"] + counts["LLC_RD_PM"]
-        writes = counts["WB_DRAM"] + counts["WB_PM"]
-        ms = counts["work_ns"] / 1e6
-        path = os.path.join(self.out, name + ".ini")
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(f"[app]\nclass = {cls}\nwrite-intensive = {int(name == 'lu')}\nfootprint = {size}M\n[recorded]\n"
-                    f"milliseconds = {max(1, round(ms))}\nreads = {reads}\nwrites = {writes}\n")
-        return path
+@dataclass(frozen=True)
+class Group:
+    """`jobs` in the order of the file: the first writes to PM, the second is held up by it."""
+    jobs: tuple
+    paper: float  # percent; None: it has no such group
+    note: str
 
 
-def whole_ms(found):
-    return (max(c["end_ns"] for c in found.values()) - min(c["begin_ns"] for c in found.values())) / 1e6
+GROUPS = {
+    "group 1": Group((Job("lu", "lu", "latency", "pm", 6, 2), Job("ocean", "ocean", "bandwidth", "dram", 8, 30),
+                      Job("mining", "mining", "cpu", "dram", 6, 3)), -34.8,
+                     "members and memories as in the paper; method 1"),
+    "group 2": Group((Job("fft", "fft", "bandwidth", "pm", 8, 2), Job("multigrid", "multigrid", "bandwidth", "dram", 8, 24),
+                      Job("mining", "mining", "cpu", "dram", 6, 3)), -13.2,
+                     "members as in the paper (FT holds up MG more than freqmine); method 1"),
+    "group 3": Group((Job("radix", "radix", "bandwidth", "pm", 8, 3), Job("cluster", "cluster", "bandwidth", "dram", 8, 120),
+                      Job("pricing", "pricing", "cpu", "pm", 6, 3)), -15.8,
+                     "members chosen here: pricing writes little to PM; method 2"),
+    "group 4": Group((Job("radix", "radix", "bandwidth", "pm", 8, 3), Job("cluster", "cluster", "bandwidth", "dram", 8, 120),
+                      Job("pagerank", "pagerank", "bandwidth", "pm", 10, 3)), None,
+                     "not in the paper: two fill PM, so that any order but one has them side by side"),
+}
 
 
 def first_two(order):
     return "+".join(sorted(order[:2]))
 
 
-def main():
-    p = lib.script_parser(__doc__, "bench-batch")
-    p.add_argument("--quick", action="store_true", help="one round each: tells whether it works, not how much it gains")
-    args = lib.script_folders(p.parse_args())
-    bench = Bench(args)
-    alone = {n: bench.batch("alone-" + n, bench.line(n, JOBS[n][1]))[n] for n in JOBS}
-    profiles = {n: bench.profile(n, c) for n, c in alone.items()}
-    text = "".join(bench.line(n, JOBS[n][1], f"profile={profiles[n]} policy={JOBS[n][1]}") for n in JOBS)
-    chosen = first_two(bench.batch("plan", text, "--dry-run"))
-    pairs = [first_two(pair) for pair in itertools.combinations(JOBS, 2)]
-    times = {}
+def measure(bench, name, group, progress):
+    def run(jobs):
+        found = bench.run(jobs, SLOTS)
+        progress.step(f"{name}: {', '.join(j.name for j in jobs)}")
+        return found
+    alone = {j.name: run([j])[j.name] for j in group.jobs}
+    profiles = {j.name: bench.profile(j, alone[j.name]) for j in group.jobs}
+    chosen = first_two(bench.plan(group.jobs, SLOTS, profiles))
+    times, each = {}, {}
+    writer = group.jobs[0].name
     for place in ("pm", "dram"):
-        for pair in pairs:
-            order = pair.split("+") + [n for n in JOBS if n not in pair.split("+")]
-            found = bench.batch(f"{place}-{pair}", "".join(
-                bench.line(n, place if n == "lu" else JOBS[n][1]) for n in order))
-            times[place, pair] = {"whole_ms": whole_ms(found), "each_ms": {n: c["work_ns"] / 1e6 for n, c in found.items()}}
-    rows, result = [], {"paper": PAPER, "chosen": chosen, "alone_ms": {n: c["work_ns"] / 1e6 for n, c in alone.items()}, "rows": {}}
-    best = min(pairs, key=lambda q: times["pm", q]["whole_ms"])
-    for label, pair in (("file", "lu+ocean"), ("batch", chosen), ("best", best)):
-        row = [label, pair.replace("+", " + ") + " first"]
-        for place in ("pm", "dram"):
-            t, base = times[place, pair], times[place, "lu+ocean"]
-            gain = 100 * (t["whole_ms"] / base["whole_ms"] - 1)
-            row += [f"{t['whole_ms']:.1f}", f"{gain:+.1f} %"]
-            result["rows"][f"{label} {place}"] = dict(t, pair=pair, gain=gain)
-        rows.append(row)
-    print(lib.table(["", "order", "lu on PM, ms", "", "control: lu on DRAM, ms", ""], rows))
-    print("alone: " + ", ".join(f"{n} {ms:.1f} ms" for n, ms in result["alone_ms"].items()) + f"; paper: {PAPER} %")
-    lib.write_json(os.path.join(args.out, "order.json"), {"machine": lib.machine(), "preset": PRESET, **result})
-    return 0
+        jobs = {j.name: replace(j, place=place) if j.name == writer else j for j in group.jobs}
+        for pair in itertools.combinations(jobs, 2):
+            found = run([jobs[n] for n in (*pair, *(n for n in jobs if n not in pair))])
+            times[place, first_two(pair)] = whole(found)
+            each[f"{place} {first_two(pair)}"] = {n: [e.begin, e.end] for n, e in found.items()}
+    by_file = first_two([j.name for j in group.jobs])
+    best = min((p for place, p in times if place == "pm"), key=lambda p: times["pm", p])
+    rows = {}
+    for label, pair in (("file", by_file), ("batch", chosen), ("best", best)):
+        rows[label] = {"first": pair, **{place: {"ms": times[place, pair],
+                                                 "gain": 100 * (times[place, pair] / times[place, by_file] - 1)}
+                                         for place in ("pm", "dram")}}
+    return {"paper": group.paper, "note": group.note, "rows": rows, "each_ms": each,
+            "alone_ms": {n: e.end - e.begin for n, e in alone.items()}, "jobs": [vars(j) for j in group.jobs]}
+
+
+def show(found):
+    lines = []
+    for name, g in found.items():
+        lines += [f"{name}: {', '.join(j['name'] + ' on ' + j['place'].upper() for j in g['jobs'])}" + (
+                      f"; paper {g['paper']} %" if g["paper"] else ""),
+                  f"  {g['note']}; alone: " + ", ".join(f"{n} {ms:.0f} ms" for n, ms in g["alone_ms"].items())]
+        rows = [[label, r["first"].replace("+", ", "), *(t for place in ("pm", "dram") for t in
+                                                          (f"{r[place]['ms']:.1f}", f"{r[place]['gain']:+.1f} %"))]
+                for label, r in g["rows"].items()]
+        table = lib.table(["", "first two", "ms", "", "control, ms", ""], rows)
+        lines += ["  " + line for line in table.splitlines()] + [""]
+    return "\n".join(lines).rstrip()
+
+
+def draw(found, path):
+    import matplotlib
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    figure, axes = plt.subplots(figsize=(6, 3), layout="constrained")
+    for i, g in enumerate(found.values()):
+        bars = [("paper", g["paper"] or 0)] + [(label, g["rows"][label]["pm"]["gain"]) for label in ("batch", "best")]
+        for k, (label, gain) in enumerate(bars):
+            axes.bar(i + 0.27 * (k - 1), -gain, 0.25, color=f"C{k}", label=None if i else label)
+            axes.text(i + 0.27 * (k - 1), -gain, f"{-gain:.0f}", ha="center", va="bottom", fontsize=7)
+    axes.set_xticks(range(len(found)), found)
+    axes.set_ylabel("% less than in the order of the file", fontsize=8)
+    axes.set_title("004, figure 8", fontsize=9)
+    axes.legend(fontsize=7)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def arguments():
+    p = lib.script_parser(__doc__, "bench-batch")
+    p.add_argument("--quick", action="store_true", help="few rounds: tells whether it works, not how much it gains")
+    p.add_argument("--check", action="store_true")
+    p.add_argument("--fresh", action="store_true", help="forget the runs made so far")
+    p.add_argument("group", nargs="*", help=", ".join(GROUPS))
+    args = lib.script_folders(p.parse_args())
+    for name in args.group:
+        if name not in GROUPS:
+            p.error(f"there is no {name}")
+    return args
+
+
+def main():
+    args = arguments()
+    groups = {n: g for n, g in GROUPS.items() if not args.group or n in args.group}
+    if args.quick:
+        groups = {n: replace(g, jobs=tuple(replace(j, rounds=max(1, j.rounds // 8)) for j in g.jobs)) for n, g in groups.items()}
+    progress = lib.Progress(9 * len(groups))
+    bench = Turns(args, PRESET, CPUS)
+    found = {n: measure(bench, n, g, progress) for n, g in groups.items()}
+    progress.end()
+    print(show(found))
+    lib.write_json(os.path.join(args.out, "order.json"), {"machine": lib.machine(), "preset": PRESET, "quick": args.quick,
+                                                           "groups": found})
+    try:
+        draw(found, os.path.join(args.out, "order.png"))
+    except ImportError:
+        print("no picture: python3-matplotlib is not installed")
+    wrong = []
+    for name, g in found.items():
+        batch, best = g["rows"]["batch"]["pm"], g["rows"]["best"]["pm"]
+        if (g["paper"] is None or batch["gain"] > g["paper"]) and batch["ms"] > NEAR * best["ms"]:
+            wrong.append(f"{name}: {batch['gain']:+.1f} %, paper {g['paper']} %, best order {best['gain']:+.1f} %")
+    return lib.verdict(wrong) if args.check else 0
 
 
 if __name__ == "__main__":

@@ -25,8 +25,9 @@ import benchlib as lib  # noqa: E402: found by the path above
 LIMITS = {0: None, 10: 0.2, 250: 1.0}  # percent of run time
 SLOT, HEADER, LOCK_BASE = 512, 4096, 1 << 40
 F_OFD_SETLK = 37
-# Offsets in a slot: place/registry_file.h.
+# Offsets in a slot, and in the header the bytes of the pages of slots in use: place/registry_file.h.
 CLASS, CURVE = 80, 240
+USED, USED_PAGES = 72, 32
 
 
 def start_time(pid):
@@ -54,6 +55,7 @@ def fill(path, others, pid):
     """Slots from the last downwards; the descriptor that holds their locks."""
     fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     chance = random.Random(1)
+    os.pwrite(fd, b"\1" * USED_PAGES, USED)
     for i in range(others):
         number = 255 - i
         fcntl.fcntl(fd, F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, LOCK_BASE + number, 1, 0))

@@ -12,6 +12,7 @@
 
 #include "gate.h"
 #include "machine.h"
+#include "turn.h"
 
 #ifdef WL_COMPUTE_PERCENT
 /* How this program's accesses and basic blocks, as instrumented, stand for its instructions. */
@@ -189,10 +190,14 @@ static void usage(int fd)
         "                virtual on the emulated machine, and its counts there\n"
         "  --gate FILE,N start together with the N - 1 others that name FILE, made by\n"
         "                the first; verify when all have finished\n"
+        "  --turn FILE,K,SLOTS,N\n"
+        "                begin when it is the turn of number K (from 0) of N programs\n"
+        "                that name FILE, of which SLOTS run at a time; a last line\n"
+        "                tells begin and end\n"
         "  --help        this text\n\n"
         "Prints 'name threads size rounds: result CHECKSUM ok', or WRONG and status 1.\n"
         "The checksum depends on size, rounds and seed, not on the number of threads.\n";
-    char text[1536];
+    char text[2048];
 
     (void)say(fd, text,
               snprintf(text, sizeof(text), format, workload.name, workload.about, WL_MAX_THREADS,
@@ -227,6 +232,7 @@ static uint64_t number(const char *option, const char *text, uint64_t min, uint6
 struct arguments {
     unsigned size; /* MiB */
     bool spoil, time;
+    char *turn;
     uint64_t wrong; /* which value to spoil */
 };
 
@@ -242,6 +248,24 @@ static void enter_group(char *text)
     problem = gate_open(text, (unsigned)number("gate", comma + 1, 1, GATE_PROGRAMS));
     if (problem)
         wl_fail_at("gate", problem);
+}
+
+/* FILE,K,SLOTS,N: the name may hold commas. */
+static void await_turn(char *text)
+{
+    unsigned n[3] = {0};
+    const char *problem;
+
+    for (int i = 2; i >= 0; i--) {
+        char *comma = strrchr(text, ',');
+        if (!comma)
+            wl_fail_at("turn", text);
+        *comma = '\0';
+        n[i] = (unsigned)number("turn", comma + 1, i > 0, TURN_PROGRAMS);
+    }
+    problem = turn_take(text, n[0], n[1], n[2]);
+    if (problem)
+        wl_fail_at("turn", problem);
 }
 
 /* One option; false: it is not known. */
@@ -267,6 +291,8 @@ static bool argument(struct wl *w, struct arguments *a, int c)
         a->time = true;
     } else if (c == 'g') {
         enter_group(optarg);
+    } else if (c == 'u') {
+        a->turn = optarg;
     } else {
         return false;
     }
@@ -281,7 +307,8 @@ static void parse(int argc, char **argv, struct wl *w, struct arguments *a)
         {"rounds", required_argument, NULL, 'r'},  {"seed", required_argument, NULL, 'k'},
         {"corrupt", required_argument, NULL, 'c'}, {"emulated", no_argument, NULL, 'e'},
         {"time", no_argument, NULL, 'T'},          {"gate", required_argument, NULL, 'g'},
-        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
+        {"turn", required_argument, NULL, 'u'},    {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
     int c;
 
@@ -319,10 +346,13 @@ int main(int argc, char **argv)
     struct wl w = {.threads = 1, .rounds = workload.rounds, .seed = 1};
     struct arguments a = {.size = workload.size};
     char line[1536];
+    int64_t begin_ns, end_ns;
     uint64_t sum;
     bool ok;
 
     parse(argc, argv, &w, &a);
+    if (a.turn)
+        await_turn(a.turn);
     w.bytes = (size_t)a.size << 20;
     workload.prepare(&w);
     timed_run(&w);
@@ -337,5 +367,9 @@ int main(int argc, char **argv)
                        w.threads, a.size, w.rounds, (unsigned long long)sum, ok ? "ok" : "WRONG"));
     if (a.time)
         ok &= say(STDOUT_FILENO, line, machine_line(line, sizeof(line)));
+    if (turn_over(&begin_ns, &end_ns))
+        ok &= say(STDOUT_FILENO, line,
+                  snprintf(line, sizeof(line), "turn begin_ns=%lld end_ns=%lld\n",
+                           (long long)begin_ns, (long long)end_ns));
     return ok ? 0 : 1;
 }

@@ -13,6 +13,8 @@ int64_t machine_time_ns(void);
 void machine_away(uint64_t key);
 void machine_back(int64_t vtime_ns);
 void machine_release(uint64_t key, int64_t vtime_ns);
+/* pmemu_ignore_thread: from now on the calling thread has no virtual time. */
+void machine_ignore(void);
 
 /* Of the timed part. */
 void machine_begin(void);

@@ -15,10 +15,13 @@ uint64_t room_pages(const struct migrate_room *r, const uint64_t on[HY_TIERS],
     uint64_t most = shares_most() / HY_PAGE; /* what others gain more from is theirs */
     struct policy_view v;
     policy_get(&v);
-    if (floor_on()) /* what is charged may lie on PM, or not be touched yet */
-        return HY_MIN(share_room(on[HY_DRAM], spare_bytes(&r->spare) / HY_PAGE, pass->up_pages,
-                                 pass->down_pages, v.asked / HY_PAGE),
+    if (floor_on()) { /* what is charged may lie on PM, or not be touched yet */
+        uint64_t spare = spare_bytes(&r->spare);
+        spare -= HY_MIN(spare, r->ahead); /* others are to have that */
+        return HY_MIN(share_room(on[HY_DRAM], spare / HY_PAGE, pass->up_pages, pass->down_pages,
+                                 v.asked / HY_PAGE),
                       most);
+    }
     int64_t room = (int64_t)(policy_dram_share() / HY_PAGE) - (int64_t)(v.used[HY_DRAM] / HY_PAGE);
     return HY_MIN((uint64_t)HY_MAX((int64_t)on[HY_DRAM] + room, (int64_t)0), most);
 }
@@ -47,7 +50,7 @@ void room_note_free(struct migrate_room *r, int64_t up)
     if (up > r->up)
         spare_taken(&r->spare, (uint64_t)(up - r->up));
     r->up = up;
-    spare_note(&r->spare, floor_dram_free(), policy_may_ask(&held) ? &held : NULL);
+    spare_note(&r->spare, floor_dram_free(), policy_may_ask(&held, &r->ahead) ? &held : NULL);
 }
 
 bool room_for_all(void)

@@ -322,12 +322,17 @@ uint64_t policy_dram_share(void)
     return share;
 }
 
-bool policy_may_ask(uint64_t *ret_held)
+bool policy_may_ask(uint64_t *ret_held, uint64_t *ret_ahead)
 {
+    *ret_ahead = 0;
     hy_lock_take(&company_lock);
     company_join_locked();
     bool may = hy_pol.reg_state == REG_JOINED && hy_pol.policy == HY_POLICY_AUTO;
-    may = may && placement_may_ask(&hy_pol.machine, company_read_locked(COMPANY_AGE_NS), ret_held);
+    if (may) {
+        unsigned self = company_read_locked(COMPANY_AGE_NS);
+        *ret_ahead = placement_ahead(&hy_pol.machine, self);
+        may = placement_may_ask(&hy_pol.machine, self, ret_held);
+    }
     hy_lock_release(&company_lock);
     return may;
 }

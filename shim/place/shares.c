@@ -53,6 +53,7 @@ static bool takes_part(void)
 
 unsigned shares_machine(const struct registry_view *v, struct place_machine *ret)
 {
+    uint64_t now = os_now_ns();
     unsigned self = ret->n_apps = HY_MIN(v->n, (unsigned)PLACE_MAX_APPS);
 
     ret->dram_budget = v->dram_budget - HY_MIN(sh.others, v->dram_budget);
@@ -61,7 +62,10 @@ unsigned shares_machine(const struct registry_view *v, struct place_machine *ret
         ret->app[i] = (struct place_app){.cls = e->published.cls,
                                          .dram_bytes = e->dram_bytes,
                                          .pm_bytes = e->published.pm_bytes,
-                                         .wish_bytes = e->published.wish_bytes};
+                                         .wish_bytes = e->published.wish_bytes,
+                                         .writers = e->published.writers};
+        if (!e->is_self && now - e->heartbeat_ns > STALE_NS) /* it writes nothing now */
+            ret->app[i].writers = 0;
         if (e->is_self)
             self = i;
     }

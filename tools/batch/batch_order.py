@@ -54,11 +54,18 @@ def take_turn(facts, keys, turn):
     return min(keys, key=lambda k: (sign * medium(k), k))
 
 
+def kind(f):
+    """What 004, V.B asks of a job: (does it write much to PM, is it held up by such writes)."""
+    return f.writes and f.on_pm, f.cls == 'bandwidth' and not f.on_pm
+
+
 def conflict(a, b):
     """004, V.B: a write-intensive one on PM beside a bandwidth-sensitive one on DRAM?"""
-    def hinders(x, y):
-        return x.writes and x.on_pm and y.cls == 'bandwidth' and not y.on_pm
-    return hinders(a, b) or hinders(b, a)
+    return kinds_conflict(kind(a), kind(b))
+
+
+def kinds_conflict(a, b):
+    return (a[0] and b[1]) or (b[0] and a[1])
 
 
 class Choice:
@@ -84,21 +91,63 @@ def ranking(known, turn, light_seconds, heavy_seconds, alpha=ALPHA):
     return first + then if latency_first(light_seconds, heavy_seconds) or not then else then + first
 
 
-def choose(unknown, known, running, turn, light_seconds, heavy_seconds, alpha=ALPHA, rank=None):
+def conflict_seconds(order, running, slots):
+    """For how long jobs would run in a conflict. `order`: [(kind, seconds)] of those that wait, of which the first
+    without a conflict is started whenever a slot is free, else the first; `running`: the same of those that
+    run, with the seconds that are left."""
+    order, running, total = list(order), list(running), 0.0
+    while True:
+        while order and len(running) < slots:
+            fits = [i for i, (k, _) in enumerate(order) if not any(kinds_conflict(k, r) for r, _ in running)]
+            running.append(order.pop(fits[0] if fits else 0))
+        if not running:
+            return total
+        step = min(s for _, s in running)
+        if any(kinds_conflict(a, b) for i, (a, _) in enumerate(running) for b, _ in running[:i]):
+            total += step
+        running = [(k, s - step) for k, s in running if s > step]
+
+
+def foresight(ranked, known, running, slots):
+    """Of the first of each kind in [Choice], those without a conflict now, the one after which conflicts last the
+    shortest: who avoids one now may be left with those that must not run together. `running`: [(kind, seconds)].
+    The first of equals; of jobs whose time is not known nothing is foreseen."""
+    kinds, order = {}, []
+    for c in ranked:
+        f = known[c.key]
+        if not f.seconds:
+            return ranked[0]
+        kinds.setdefault(kind(f), c)
+        order.append((c, (kind(f), f.seconds)))
+    if len(kinds) == 1:
+        return ranked[0]
+
+    def cost(c):
+        begun = [(k, s) for k, s in running if s > 0] + [one for o, one in order if o is c]
+        return conflict_seconds([one for o, one in order if o is not c], begun, slots)
+    return min((c for k, c in kinds.items() if not any(kinds_conflict(k, r) for r, _ in running)),
+               key=cost, default=ranked[0])
+
+
+def choose(unknown, known, running, turn, light_seconds, heavy_seconds, alpha=ALPHA, rank=None, slots=1, left=None):
     """The next to be started. `unknown`: keys of jobs of which nothing is known, in their order: they
     are learnt first; `known`, `running`: {key: Facts}; `rank`: (known, running) to [Choice] in place of
-    HMMSched's order. None: nobody is ready."""
+    HMMSched's order; `left`: {key: seconds that one still runs}. None: nobody is ready."""
     if unknown:
         return Choice(unknown[0], 'not known yet: learnt first')
     ranked = rank(known, running) if rank else ranking(known, turn, light_seconds, heavy_seconds, alpha)
     if not ranked:
         return None
-    for c in ranked:
-        hindered = [k for k, f in running.items() if conflict(known[c.key], f)]
-        if not hindered:
-            if c is not ranked[0]:
-                c.why += '; before others that would disturb, or be disturbed (004)'
-            return c
+    free = [c for c in ranked if not any(conflict(known[c.key], f) for f in running.values())]
+    if free:
+        c = free[0]
+        if left is not None and slots > 1:
+            c = foresight(ranked, known, [(kind(f), left.get(k, 0.0)) for k, f in running.items()], slots)
+        if c is not free[0]:
+            c.why += '; before others that would have to run in a conflict later (004)'
+        elif c is not ranked[0]:
+            c.why += '; before others that would disturb, or be disturbed (004)'
+        return c
     ranked[0].why += '; in spite of a conflict (004): nobody else is there'
     ranked[0].beside = True
     return ranked[0]
@@ -159,7 +208,8 @@ class Planner:
             if heavy is not None:
                 spent[heavy] += now - since
         running = {i: self.facts[self.jobs[i].key] for i in self.running if self.jobs[i].key in self.facts}
-        return choose(unknown, known, running, self.turn, spent[0], spent[1], self.alpha, self.rank)
+        left = {i: max(0.0, (running[i].seconds or 0.0) - (now - self.running[i][0])) for i in running}
+        return choose(unknown, known, running, self.turn, spent[0], spent[1], self.alpha, self.rank, self.slots, left)
 
     def started(self, choice, now):
         self.waiting.discard(choice.key)

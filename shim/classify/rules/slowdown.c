@@ -216,6 +216,9 @@ double work_pm_writers(const struct machine_figures *f, const struct work *k, do
 
     if (d.write[HY_PM] <= 0)
         return 0;
+    /* Who waits because others fill PM holds its place in the controller as well. */
+    wait = HY_MAX(wait, k->waited_ns * service(&d, HY_PM) /
+                            (service(&d, HY_PM) + service(&d, HY_DRAM)));
     wait = HY_MAX(wait, 0) * beside(d.write[HY_PM], d.read[HY_PM]);
     return HY_MIN((d.pending_write + wait) / elapsed_ns, d.threads);
 }
@@ -375,7 +378,8 @@ int work_of_window(const struct machine_figures *f, const struct window *w, stru
         if (guess)
             k.foreseen = guess_foreseen(k.exposure);
     }
-    k.compute_ns = HY_MAX(busy - explained - window_get(w, WINDOW_wait_ns), 0);
+    k.waited_ns = HY_MIN(window_get(w, WINDOW_wait_ns), busy);
+    k.compute_ns = HY_MAX(busy - explained - k.waited_ns, 0);
     *ret = k;
     *ret_known = known;
     return 0;

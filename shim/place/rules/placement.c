@@ -50,6 +50,40 @@ static uint64_t wishes_from_rank(const struct place_machine *m, int rank)
     return sum;
 }
 
+/* Does `a` go before `b`, both of which wish? Less than one writer is not many. */
+static bool before(const struct place_app *a, const struct place_app *b)
+{
+    int ra = rank_of(a->cls), rb = rank_of(b->cls);
+
+    if (ra != rb)
+        return ra > rb;
+    return ra > 0 && a->writers >= 1000 && a->writers / 2 > b->writers;
+}
+
+uint64_t placement_ahead(const struct place_machine *m, unsigned self)
+{
+    static const struct place_app nobody = {.cls = HY_CLASS_UNKNOWN};
+    const struct place_app *own = self < n_apps(m) ? &m->app[self] : &nobody;
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < n_apps(m); i++)
+        if (i != self && rank_of(m->app[i].cls) > 0 && before(&m->app[i], own))
+            sum = add_sat(sum, m->app[i].wish_bytes);
+    return sum;
+}
+
+/* What wishes of others leave app[self] nothing of: all but those that it goes before. */
+static uint64_t wishes_not_behind(const struct place_machine *m, unsigned self)
+{
+    int rank = rank_of(m->app[self].cls);
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < n_apps(m); i++)
+        if (i != self && rank_of(m->app[i].cls) >= rank && !before(&m->app[self], &m->app[i]))
+            sum = add_sat(sum, m->app[i].wish_bytes);
+    return sum;
+}
+
 static uint64_t held_by_cpu_bound(const struct place_machine *m)
 {
     uint64_t sum = 0;
@@ -71,9 +105,7 @@ static uint64_t free_dram(const struct place_machine *m)
 
 uint64_t placement_free(const struct place_machine *m, unsigned self)
 {
-    int rank = self < n_apps(m) ? rank_of(m->app[self].cls) : 0;
-
-    return sub_sat(free_dram(m), wishes_from_rank(m, rank + 1));
+    return sub_sat(free_dram(m), placement_ahead(m, self));
 }
 
 uint64_t placement_share(const struct place_machine *m, unsigned self, uint64_t asked)
@@ -96,7 +128,8 @@ struct place_decision placement_decide(const struct place_machine *m, unsigned s
     }
     /* Wishes already made, ours included, have their share of what can be given
      * up; without this a stream of small requests would wish without limit. */
-    if (rank > 0 && bytes <= sub_sat(held_by_cpu_bound(m), wishes_from_rank(m, rank)))
+    if (rank > 0 && bytes <= sub_sat(held_by_cpu_bound(m), add_sat(wishes_not_behind(m, self),
+                                                                   m->app[self].wish_bytes)))
         d.wish_bytes = bytes;
     return d;
 }
@@ -107,8 +140,7 @@ uint64_t placement_wish(const struct place_machine *m, unsigned self, uint64_t b
 
     if (rank == 0)
         return 0;
-    uint64_t others = sub_sat(wishes_from_rank(m, rank), m->app[self].wish_bytes);
-    return HY_MIN(bytes, sub_sat(held_by_cpu_bound(m), others));
+    return HY_MIN(bytes, sub_sat(held_by_cpu_bound(m), wishes_not_behind(m, self)));
 }
 
 bool placement_may_ask(const struct place_machine *m, unsigned self, uint64_t *ret_held)

@@ -13,6 +13,7 @@ struct place_app {
     uint64_t dram_bytes; /* held */
     uint64_t pm_bytes;
     uint64_t wish_bytes; /* DRAM that it would like and did not get; lower it when it did */
+    uint32_t writers;    /* threads with a write pending at PM, thousandths */
 };
 
 struct place_machine {
@@ -35,7 +36,11 @@ struct place_decision {
  * nothing. Wishes of CPU-bound and unknown ones are not heard. */
 struct place_decision placement_decide(const struct place_machine *m, unsigned self,
                                        uint64_t bytes);
-/* DRAM that nobody holds and nobody more sensitive than app[self] wishes for. */
+/* What those wish for who go before app[self]: the more sensitive ones, and of its class those who
+ * have more than twice as many threads writing to PM. Writers there slow DRAM down for all, by
+ * the square of their number (004, section V): their pages are the first that should not be there. */
+uint64_t placement_ahead(const struct place_machine *m, unsigned self);
+/* DRAM that nobody holds and nobody before app[self] wishes for. */
 uint64_t placement_free(const struct place_machine *m, unsigned self);
 /* DRAM that app[self] can have: what it holds less what it is asked to give up, and what is free to
  * it. By one snapshot: what it has claimed or given back since stands in neither. */

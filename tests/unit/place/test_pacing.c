@@ -101,6 +101,29 @@ static void traffic_tells_writers_and_victims_apart(void **state)
     assert_true(victim.writers == 0 && victim.held > 5 && victim.ebw[HY_PM] == 0);
 }
 
+/* Others fill PM: its threads wait there for most of the time, each with its place in the controller. */
+static void waiting_writers_count(void **state)
+{
+    struct work k = {.compute_ns = 1e5, .reads = 1e3, .writes = 1e3, .exposure = 0.1, .foreseen = 1, .threads = 8};
+    struct machine_figures f;
+
+    (void)state;
+    assert_int_equal(figures_default("optane", &f), 0);
+    k.pm_reads = k.pm_writes = 1;
+    assert_true(traffic_of(&f, &k, 1e6).writers < 1);
+    k.waited_ns = 6e6;
+    double all = traffic_of(&f, &k, 1e6).writers;
+    assert_true(all >= 6 && all <= 8);
+    k.writes = 0; /* who reads holds none of the writers' places */
+    assert_true(traffic_of(&f, &k, 1e6).writers == 0);
+    k.writes = 1e3;
+    k.pm_reads = k.pm_writes = 0; /* it waits for DRAM */
+    assert_true(traffic_of(&f, &k, 1e6).writers == 0);
+    k.pm_reads = k.pm_writes = 0.5;
+    double some = traffic_of(&f, &k, 1e6).writers;
+    assert_true(some > 3 && some <= all);
+}
+
 /* --- how many ---------------------------------------------------------------------------- */
 
 static double lu(void *ctx, unsigned n)
@@ -187,6 +210,7 @@ int main(void)
         cmocka_unit_test(nonsense_paces_nobody),
         cmocka_unit_test(one_window_changes_nothing),
         cmocka_unit_test(traffic_tells_writers_and_victims_apart),
+        cmocka_unit_test(waiting_writers_count),
         cmocka_unit_test(finds_the_fewest_within_four_percent),
         cmocka_unit_test(an_empty_purse_tries_nothing),
         cmocka_unit_test(what_has_become_slower_is_given_up),

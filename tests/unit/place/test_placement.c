@@ -54,6 +54,18 @@ static const struct row rows[] = {
     {"but by who wished for it", 10, 2, {{BW, 0, 6, 6}, {CPU, 4, 6, 0}}, 6, HY_DRAM, 0},
     {"a CPU-bound one's wish holds nobody up",
      10, 2, {{CPU, 4, 0, 0}, {CPU, 0, 6, 6}}, 6, HY_DRAM, 0},
+    {"who writes to PM goes before who does not",
+     10, 3, {{BW, 0, 0, 0, 3000}, {CPU, 10, 0, 0}, {BW, 0, 9, 9, 1000}}, 10, HY_PM, 10},
+    {"and what it wishes for is not free to that one",
+     10, 2, {{BW, 0, 0, 0, 1000}, {BW, 0, 9, 9, 3000}}, 2, HY_PM, 0},
+    {"one that writes about as much does not",
+     10, 3, {{BW, 0, 0, 0, 3000}, {CPU, 10, 0, 0}, {BW, 0, 9, 9, 1500}}, 2, HY_PM, 0},
+    {"nor one with hardly a writer",
+     10, 3, {{BW, 0, 0, 0, 999}, {CPU, 10, 0, 0}, {BW, 0, 9, 9, 0}}, 2, HY_PM, 0},
+    {"nor before a more sensitive one",
+     10, 3, {{LAT, 0, 0, 0, 8000}, {CPU, 10, 0, 0}, {BW, 0, 9, 9, 0}}, 2, HY_PM, 0},
+    {"a CPU-bound writer is not heard all the same",
+     10, 2, {{CPU, 0, 0, 0, 0}, {CPU, 0, 9, 9, 8000}}, 10, HY_DRAM, 0},
     {"budget lowered below what is held", 10, 2, {{CPU, 0, 0, 0}, {BW, 30, 0, 0}}, 1, HY_PM, 0},
     {"nothing asked of a full machine", 10, 1, {{CPU, 10, 0, 0}}, 0, HY_DRAM, 0},
 };
@@ -134,7 +146,7 @@ static void draw_machine(void)
     uint64_t used = 0;
     for (unsigned i = 0; i < m.n_apps; i++) {
         m.app[i] = (struct place_app){(enum hy_class)draw(HY_CLASS_MAX), draw_bytes(), draw_bytes(),
-                                      draw_bytes()};
+                                      draw_bytes(), (uint32_t)draw(9000)};
         used += m.app[i].dram_bytes;
     }
     m.dram_budget = draw(3) == 0 ? draw_bytes() : used + draw_bytes();
@@ -203,6 +215,27 @@ static void test_what_holds_on_any_machine(void **state)
     }
 }
 
+/* Of two that wish for the same, the one that writes to PM gets all that it would like; without its
+ * writes they are alike. */
+static void test_writers_come_first(void **state)
+{
+    (void)state;
+    for (uint32_t writers = 0; writers <= 4000; writers += 2000) {
+        m = (struct place_machine){.dram_budget = 100, .n_apps = 3};
+        m.app[0] = (struct place_app){CPU, 100, 0, 0, 0};
+        m.app[1] = (struct place_app){BW, 0, 80, 80, 0};
+        m.app[2] = (struct place_app){BW, 0, 60, 0, writers};
+        assert_int_equal(placement_wish(&m, 2, 60), writers ? 60 : 20);
+        m.app[2].wish_bytes = 60;
+        assert_int_equal(placement_ahead(&m, 1), writers ? 60 : 0);
+        assert_int_equal(placement_ahead(&m, 2), 0);
+        assert_int_equal(placement_wish(&m, 1, 80), 40);
+        m.app[0].dram_bytes = 30; /* 70 are free */
+        assert_int_equal(placement_free(&m, 1), writers ? 10 : 70);
+        assert_int_equal(placement_free(&m, 2), 70);
+    }
+}
+
 /* Newcomers, wishes and honest holders: everybody does what he is told, round
  * after round. Nothing runs over the budget, and the bandwidth-sensitive end up
  * with the DRAM that the CPU-bound had. */
@@ -261,6 +294,7 @@ int main(void)
         cmocka_unit_test(test_shares_of_what_is_asked),
         cmocka_unit_test(test_strangers_and_wrong_counts),
         cmocka_unit_test(test_what_holds_on_any_machine),
+        cmocka_unit_test(test_writers_come_first),
         cmocka_unit_test(test_a_machine_settles),
         cmocka_unit_test(test_what_one_can_have),
     };
