@@ -148,7 +148,7 @@ def main():
     wrong = []
     for name, g in found.items():
         batch, best = g["rows"]["batch"]["pm"], g["rows"]["best"]["pm"]
-        if (g["paper"] is None or batch["gain"] > g["paper"]) and batch["ms"] > NEAR * best["ms"]:
+        if g["paper"] and batch["gain"] > g["paper"] and batch["ms"] > NEAR * best["ms"]:
             wrong.append(f"{name}: {batch['gain']:+.1f} %, paper {g['paper']} %, best order {best['gain']:+.1f} %")
     return lib.verdict(wrong) if args.check else 0
 
