@@ -129,6 +129,7 @@ unsigned takeback_list(struct history *h, unsigned ranges, struct move *list, un
     pairs = HY_MIN(pages_of(list, downs), pages_of(up, ups));
     downs = cut(list, downs, pairs);
     ups = cut(up, ups, pairs);
-    memmove(list + downs, up, ups * sizeof(*up));
+    if (ups > 0) /* the list may be NULL, of no entries */
+        memmove(list + downs, up, ups * sizeof(*up));
     return downs + ups;
 }
