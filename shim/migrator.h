@@ -72,9 +72,9 @@ bool migrate_lies_far(const void *base, size_t *bytes);
  * it: it is not watched any more, and counts to its home. */
 void migrate_unmapped(void *base, size_t bytes);
 
-/* `away` bytes of a block of DRAM, without pages so far, shall lie on PM, and are charged there: its
- * end, or the end of each of its stripes (pages/rules/stripes.h); false: they cannot. Its pages may
- * move as all others. join: those go back to the system, and all of the block is DRAM's. */
+/* `away` bytes of a block of DRAM, without pages so far, shall lie on PM, and are charged there:
+ * its end, or the end of each of its stripes (pages/rules/stripes.h); false: they cannot. Its pages
+ * may move as all others. join: those go back to the system, and all of the block is DRAM's. */
 bool migrate_split(void *block, size_t size, size_t away, bool striped);
 void migrate_join(void *block);
 

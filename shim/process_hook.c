@@ -66,8 +66,8 @@ static enum effect of_seccomp(long operation, long arg)
 
 #define READY (4 * HY_MIB) /* a span for each size of a small block */
 
-/* In the strict mode not even memory can be had any more. So this thread's cache, and a run from which
- * it is filled though files do not grow, are there before. */
+/* In the strict mode not even memory can be had any more. So this thread's cache, and a run from
+ * which it is filled though files do not grow, are there before. */
 static void make_ready(void)
 {
     for (size_t n = 16; n <= READY; n *= 2) {
@@ -315,23 +315,22 @@ __asm__(".pushsection .text.syscall, \"ax\", @progbits\n"
         "2: cmp $56, %rdi\n"
         "je 3f\n"
         "cmp $435, %rdi\n"
-        "jne hy_call_watched\n"
-        PUSH("rdi") PUSH("rsi") PUSH("rdx") PUSH("rcx") PUSH("r8") PUSH("r9") PUSH("rax")
-        "mov %rsi, %rdi\n"
-        "mov %rdx, %rsi\n"
-        "call hy_clone3_copies\n"
-        "test %al, %al\n"
-        POP("rax") POP("r9") POP("r8") POP("rcx") POP("rdx") POP("rsi") POP("rdi")
-        "jz 1b\n"
-        "jmp hy_call_watched\n"
-        "3: test %rdx, %rdx\n"
-        "jnz 1b\n"
-        "test $0x500, %rsi\n"
-        "jnz 1b\n"
-        "jmp hy_call_watched\n"
-        ".cfi_endproc\n"
-        ".size syscall, . - syscall\n"
-        ".popsection\n");
+        "jne hy_call_watched\n" PUSH("rdi") PUSH("rsi") PUSH("rdx") PUSH("rcx") PUSH("r8")
+            PUSH("r9") PUSH("rax") "mov %rsi, %rdi\n"
+                                   "mov %rdx, %rsi\n"
+                                   "call hy_clone3_copies\n"
+                                   "test %al, %al\n" POP("rax") POP("r9") POP("r8") POP("rcx")
+                                       POP("rdx") POP("rsi")
+                                           POP("rdi") "jz 1b\n"
+                                                      "jmp hy_call_watched\n"
+                                                      "3: test %rdx, %rdx\n"
+                                                      "jnz 1b\n"
+                                                      "test $0x500, %rsi\n"
+                                                      "jnz 1b\n"
+                                                      "jmp hy_call_watched\n"
+                                                      ".cfi_endproc\n"
+                                                      ".size syscall, . - syscall\n"
+                                                      ".popsection\n");
 #else
 HY_EXPORT long hy_call(long nr, long a, long b, long c, long d, long e, long f) __asm__("syscall");
 long hy_call(long nr, long a, long b, long c, long d, long e, long f)

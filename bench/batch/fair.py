@@ -27,7 +27,7 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "race"), str(HERE.parent)]
 import benchlib as lib  # noqa: E402: found by the path above
-from turns import Job, Turns, whole  # noqa: E402
+from turns import Job, Turns, arguments, whole  # noqa: E402
 
 CPUS = SLOTS = 4
 PRESETS = ("stt-ram", "pram")
@@ -114,26 +114,17 @@ def draw(found, path):
     plt.close(figure)
 
 
-def arguments():
-    p = lib.script_parser(__doc__, "bench-batch")
-    p.add_argument("--orders", type=int, default=12, help="how many are tried for the best one (12)")
-    p.add_argument("--check", action="store_true")
-    p.add_argument("--fresh", action="store_true", help="forget the runs made so far")
-    p.add_argument("mix", nargs="*", help="mix 1, mix 2")
-    args = lib.script_folders(p.parse_args())
-    for name in args.mix:
-        if name not in MIXES:
-            p.error(f"there is no {name}")
-    if args.orders < 1:
-        p.error("--orders wants 1 or more")
-    return args
+def one_or_more(text):
+    if int(text) < 1:
+        raise ValueError
+    return int(text)
 
 
 def main():
-    args = arguments()
-    mixes = [m for m in MIXES if not args.mix or m in args.mix]
-    progress = lib.Progress(len(PRESETS) * len(mixes) * (7 + args.orders))
-    found = [measure(args, p, m, progress) for p in PRESETS for m in mixes]
+    args = arguments(__doc__, "mix", MIXES, lambda p: p.add_argument(
+        "--orders", type=one_or_more, default=12, help="how many are tried for the best one (12)"))
+    progress = lib.Progress(len(PRESETS) * len(args.mix) * (7 + args.orders))
+    found = [measure(args, p, m, progress) for p in PRESETS for m in args.mix]
     progress.end()
     print(show(found))
     lib.write_json(os.path.join(args.out, "fair.json"), {"machine": lib.machine(), "cases": found})

@@ -12,7 +12,8 @@ After paper 004, section V-C and figure 8. Three jobs, two slots, 8 threads each
   best       the best of all orders (with two slots: which two come first)
 Control: the same orders with the one that writes to PM on DRAM, where there is no conflict: what they
 differ by is packing alone.
---check: status 1 where batch saves less than the paper and is not within 5 % of the best order."""
+--check: status 1 where batch saves less than the paper and is not within 5 % of the best order (of group 4,
+which the paper has not, only the latter; it is not)."""
 import itertools
 import os
 import pathlib
@@ -23,7 +24,7 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "race"), str(HERE.parent)]
 import benchlib as lib  # noqa: E402: found by the path above
-from turns import Job, Turns, whole  # noqa: E402
+from turns import Job, Turns, arguments, whole  # noqa: E402
 
 SLOTS, CPUS, PRESET = 2, 16, "optane"
 NEAR = 1.05  # of the best order
@@ -116,22 +117,10 @@ def draw(found, path):
     plt.close(figure)
 
 
-def arguments():
-    p = lib.script_parser(__doc__, "bench-batch")
-    p.add_argument("--quick", action="store_true", help="few rounds: tells whether it works, not how much it gains")
-    p.add_argument("--check", action="store_true")
-    p.add_argument("--fresh", action="store_true", help="forget the runs made so far")
-    p.add_argument("group", nargs="*", help=", ".join(GROUPS))
-    args = lib.script_folders(p.parse_args())
-    for name in args.group:
-        if name not in GROUPS:
-            p.error(f"there is no {name}")
-    return args
-
-
 def main():
-    args = arguments()
-    groups = {n: g for n, g in GROUPS.items() if not args.group or n in args.group}
+    args = arguments(__doc__, "group", GROUPS, lambda p: p.add_argument(
+        "--quick", action="store_true", help="few rounds: tells whether it works, not how much it gains"))
+    groups = {n: GROUPS[n] for n in args.group}
     if args.quick:
         groups = {n: replace(g, jobs=tuple(replace(j, rounds=max(1, j.rounds // 8)) for j in g.jobs)) for n, g in groups.items()}
     progress = lib.Progress(9 * len(groups))
@@ -148,8 +137,9 @@ def main():
     wrong = []
     for name, g in found.items():
         batch, best = g["rows"]["batch"]["pm"], g["rows"]["best"]["pm"]
-        if g["paper"] and batch["gain"] > g["paper"] and batch["ms"] > NEAR * best["ms"]:
-            wrong.append(f"{name}: {batch['gain']:+.1f} %, paper {g['paper']} %, best order {best['gain']:+.1f} %")
+        if batch["ms"] > NEAR * best["ms"] and (g["paper"] is None or batch["gain"] > g["paper"]):
+            paper = f"paper {g['paper']} %" if g["paper"] else "not in the paper"
+            wrong.append(f"{name}: {batch['gain']:+.1f} %, {paper}, best order {best['gain']:+.1f} %")
     return lib.verdict(wrong) if args.check else 0
 
 

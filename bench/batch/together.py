@@ -25,7 +25,7 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "race"), str(HERE.parent)]
 import benchlib as lib  # noqa: E402: found by the path above
-from turns import Job, Turns, whole  # noqa: E402
+from turns import Job, Turns, arguments, whole  # noqa: E402
 
 SLOTS, CPUS, PRESET = 2, 20, "optane"
 WINDOW = "1ms"
@@ -136,17 +136,9 @@ def draw(found, path):
 
 
 def main():
-    p = lib.script_parser(__doc__, "bench-batch")
-    p.add_argument("--check", action="store_true")
-    p.add_argument("--fresh", action="store_true", help="forget the runs made so far")
-    p.add_argument("group", nargs="*", help=", ".join(GROUPS))
-    args = lib.script_folders(p.parse_args())
-    for name in args.group:
-        if name not in GROUPS:
-            p.error(f"there is no {name}")
-    names = [n for n in GROUPS if not args.group or n in args.group]
-    progress = lib.Progress(sum(len(GROUPS[n][2]) + 13 for n in names))
-    found = {n: measure(args, n, progress) for n in names}
+    args = arguments(__doc__, "group", GROUPS)
+    progress = lib.Progress(sum(len(GROUPS[n][2]) + 13 for n in args.group))
+    found = {n: measure(args, n, progress) for n in args.group}
     progress.end()
     print(show(found))
     lib.write_json(os.path.join(args.out, "together.json"), {"machine": lib.machine(), "preset": PRESET, "groups": found})

@@ -139,3 +139,19 @@ class Turns:
 
 def whole(found):
     return max(e.end for e in found.values()) - min(e.begin for e in found.values())
+
+
+def arguments(doc, kind, names, more=lambda parser: None):
+    """Of a bench of `names`, all by default; `more` adds its own."""
+    p = lib.script_parser(doc, "bench-batch")
+    more(p)
+    p.add_argument("--check", action="store_true")
+    p.add_argument("--fresh", action="store_true", help="forget the runs made so far")
+    p.add_argument(kind, nargs="*", help=", ".join(names))
+    args = lib.script_folders(p.parse_args())
+    asked = getattr(args, kind)
+    for name in asked:
+        if name not in names:
+            p.error(f"there is no {name}")
+    setattr(args, kind, [n for n in names if not asked or n in asked])
+    return args

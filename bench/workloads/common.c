@@ -303,11 +303,16 @@ static bool argument(struct wl *w, struct arguments *a, int c)
 static void parse(int argc, char **argv, struct wl *w, struct arguments *a)
 {
     static const struct option options[] = {
-        {"threads", required_argument, NULL, 't'}, {"size", required_argument, NULL, 's'},
-        {"rounds", required_argument, NULL, 'r'},  {"seed", required_argument, NULL, 'k'},
-        {"corrupt", required_argument, NULL, 'c'}, {"emulated", no_argument, NULL, 'e'},
-        {"time", no_argument, NULL, 'T'},          {"gate", required_argument, NULL, 'g'},
-        {"turn", required_argument, NULL, 'u'},    {"help", no_argument, NULL, 'h'},
+        {"threads", required_argument, NULL, 't'},
+        {"size", required_argument, NULL, 's'},
+        {"rounds", required_argument, NULL, 'r'},
+        {"seed", required_argument, NULL, 'k'},
+        {"corrupt", required_argument, NULL, 'c'},
+        {"emulated", no_argument, NULL, 'e'},
+        {"time", no_argument, NULL, 'T'},
+        {"gate", required_argument, NULL, 'g'},
+        {"turn", required_argument, NULL, 'u'},
+        {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
     int c;

@@ -70,8 +70,8 @@ static void open_door(unsigned d, unsigned after, int64_t at_ns)
     syscall(SYS_futex, &turns->door[d].open, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* The memory of a process is free when it has gone. Not by sleeping: who runs in the machine must not
- * block, or the others go on without it. */
+/* The memory of a process is free when it has gone. Not by sleeping: who runs in the machine must
+ * not block, or the others go on without it. */
 static void wait_for_its_memory(unsigned owner)
 {
     struct flock lock = lock_of(owner);
@@ -117,7 +117,8 @@ int turn_over(int64_t *ret_begin_ns, int64_t *ret_end_ns)
         return 0;
     *ret_begin_ns = begun_ns;
     *ret_end_ns = machine_time_ns();
-    machine_ignore(); /* else its exit would wait for the next one to catch up, which waits for it */
+    machine_ignore(); /* else its exit would wait for the next one to catch up, which waits for it
+                       */
     next = atomic_fetch_add(&turns->ended, 1) + at_once;
     if (next < all)
         open_door((unsigned)next, mine + 1, *ret_end_ns);

@@ -182,8 +182,8 @@ static uint32_t alloc_run(enum hy_tier t, uint32_t len, uint32_t align, uint64_t
 
     if (i != NO_GRANULE) {
         skip = (uint32_t)(-((hy_heap.base >> HEAP_GRANULE_SHIFT) + i) & (align - 1));
-        if (kind == RUN_CLEAN && (!restore(t, i + skip, len) ||
-                                  !send_away(i + skip, size, pm.away, pm.striped))) {
+        if (kind == RUN_CLEAN &&
+            (!restore(t, i + skip, len) || !send_away(i + skip, size, pm.away, pm.striped))) {
             free_discharge(t, bytes - pm.away * HY_PAGE);
             i = NO_GRANULE;
         }
@@ -223,12 +223,12 @@ uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size
     return i;
 }
 
-uint32_t pages_alloc_split(uint32_t len, uint32_t align, uint64_t size, uint32_t away,
-                           bool striped, bool *ret_zeroed)
+uint32_t pages_alloc_split(uint32_t len, uint32_t align, uint64_t size, uint32_t away, bool striped,
+                           bool *ret_zeroed)
 {
     hy_lock_take(&hy_pages[HY_DRAM].lock);
-    uint32_t i = alloc_run(HY_DRAM, len, align, size, (struct part){away, striped}, PAGES_CLEAN,
-                           ret_zeroed);
+    uint32_t i =
+        alloc_run(HY_DRAM, len, align, size, (struct part){away, striped}, PAGES_CLEAN, ret_zeroed);
     hy_lock_release(&hy_pages[HY_DRAM].lock);
     return i;
 }

@@ -5,8 +5,9 @@
 #include "sys/os.h"
 
 #define HELD ((size_t)4 * HY_MIB)
-#define UNIT ((size_t)2 * HY_MIB) /* memkind's jemalloc wants multiples, where they are multiples  \
-                                   */
+#define UNIT                                                                                       \
+    ((size_t)2 * HY_MIB) /* memkind's jemalloc wants multiples, where they are multiples           \
+                          */
 
 static char *at, *end;
 static __thread bool serves __attribute__((tls_model("initial-exec")));

@@ -37,8 +37,9 @@ int supply_load(char *err, size_t err_cap);
 bool supply_loaded(void);
 /* So much PM in one piece can be taken afterwards; -errno: it is not to be had. Not from malloc. */
 int supply_fill(size_t bytes);
-/* All of it has just been locked in memory (mlockall): what of the stock is in [base, base+bytes) need
- * not be. It is locked when it is taken, if the program still wants that. Under the pages lock. */
+/* All of it has just been locked in memory (mlockall): what of the stock is in [base, base+bytes)
+ * need not be. It is locked when it is taken, if the program still wants that. Under the pages
+ * lock. */
 int supply_unlock_stock(void *base, size_t bytes, bool unused);
 /* Cannot be taken now. */
 bool supply_is_short(size_t bytes);
@@ -66,7 +67,8 @@ uint64_t supply_resident_bytes(enum hy_tier t);
 uint64_t supply_private_bytes(enum hy_tier t);
 
 /* [base, base+bytes) is about to be told something that the kernel does for anonymous memory alone:
- * what of it lies on a file leaves it, with its content if `keep`. 0 or -errno. Under the pages lock.
+ * what of it lies on a file leaves it, with its content if `keep`. 0 or -errno. Under the pages
+ * lock.
  */
 int supply_leave_file(void *base, size_t bytes, bool keep);
 /* Does memory lie on files? */

@@ -22,7 +22,7 @@ struct chunk {
     uint32_t file, view;
     bool shared, anon;
     bool advised; /* anonymous, and in use (supply_leave_file) */
-    bool full; /* shared, and all its blocks are reserved */
+    bool full;    /* shared, and all its blocks are reserved */
 };
 
 /* Blocks of our file that nobody here looks at, but a child may. */
@@ -64,8 +64,8 @@ extern struct tier_supply hy_supply[HY_TIERS];
 /* Room for `more` chunks. */
 bool supply_grow_chunks(struct tier_supply *s, size_t more);
 
-/* Pages of a file are no data to RLIMIT_DATA until a fork makes them private. If that is refused the
- * child would write to its parent's memory: under such a limit there are none. */
+/* Pages of a file are no data to RLIMIT_DATA until a fork makes them private. If that is refused
+ * the child would write to its parent's memory: under such a limit there are none. */
 bool supply_may_share(const struct tier_supply *s);
 
 /* supply_file.c */

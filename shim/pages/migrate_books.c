@@ -21,8 +21,8 @@ static int64_t settled; /* pages, under lock */
 static bool active;
 static size_t watched[HY_TIERS]; /* chunks of the supply */
 
-/* Large blocks of DRAM of which a part lies on PM, and their stripes in all: so few that the process
- * is far from the mappings that it may have. Under lock. */
+/* Large blocks of DRAM of which a part lies on PM, and their stripes in all: so few that the
+ * process is far from the mappings that it may have. Under lock. */
 #define PARTED         256u
 #define PARTED_STRIPES 2048u
 static struct stripes parted[PARTED];

@@ -10,7 +10,7 @@
 struct migrate_room { /* zeros at first */
     struct spare spare;
     uint64_t ahead; /* bytes that those wish for who go before this process, at the end of a look */
-    int64_t up; /* bytes on balance, until the last pass */
+    int64_t up;     /* bytes on balance, until the last pass */
     uint64_t blocks; /* watched, at the last pass */
     struct share share;
 };

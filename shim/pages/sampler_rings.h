@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Samples of the accesses of all threads (sys/pages/loads.h), for the source of reads (sampler_loads.c)
- * and for recordings (record/record_loads.c). A ring belongs to one thread, as the kernel lets no
- * inherited event have one; where there is not enough memory for all, they take turns.
+ * Samples of the accesses of all threads (sys/pages/loads.h), for the source of reads
+ * (sampler_loads.c) and for recordings (record/record_loads.c). A ring belongs to one thread, as
+ * the kernel lets no inherited event have one; where there is not enough memory for all, they take
+ * turns.
  *
  * The processor has few counters, so one set of rings is open at a time in a process. One thread
  * opens and serves a set; reading may be another's, under a lock of the caller. */

@@ -315,8 +315,8 @@ uint64_t policy_dram_share(void)
     company_join_locked();
     if (hy_pol.reg_state == REG_JOINED) {
         unsigned self = company_read_locked(COMPANY_AGE_NS);
-        share = HY_MIN(share, hy_pol.inherited + placement_share(&hy_pol.machine, self,
-                                                                 load(&hy_pol.asked)));
+        share = HY_MIN(share, hy_pol.inherited +
+                                  placement_share(&hy_pol.machine, self, load(&hy_pol.asked)));
     }
     hy_lock_release(&company_lock);
     return share;

@@ -24,7 +24,8 @@ void maps_init(const struct maps_host *host);
 void maps_add(void *base, size_t len, enum hy_tier t, uint16_t site, uint64_t charged);
 /* [base, base+len) is about to be unmapped or replaced. */
 void maps_remove(void *base, size_t len);
-/* Tier and call site of the first range that has some of [p, p+len); false when none of it is ours. */
+/* Tier and call site of the first range that has some of [p, p+len); false when none of it is ours.
+ */
 bool maps_find(const void *p, size_t len, enum hy_tier *ret_tier, uint16_t *ret_site);
 bool maps_any(void);
 /* Calls fn, under the lock, once for each range that is worth watching: at least a 16th of it is

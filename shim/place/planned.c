@@ -222,8 +222,8 @@ static uint64_t sum_kept_from(unsigned i, const struct kept *k, uint64_t now, do
     return most;
 }
 
-/* The part of a block of a site that is on DRAM: what the plan has for it, or of what is free as much as is not
- * asked for before it is gone, or saves more than that. */
+/* The part of a block of a site that is on DRAM: what the plan has for it, or of what is free as
+ * much as is not asked for before it is gone, or saves more than that. */
 static uint64_t part_on_dram(unsigned i, const struct kept *k, size_t n, uint64_t now)
 {
     double lost = 0;

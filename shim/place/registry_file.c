@@ -12,7 +12,8 @@ _Static_assert(offsetof(struct reg_header, budget) == 64, "layout is part of REG
 _Static_assert(sizeof(struct reg_slot) == 512, "layout is part of REGISTRY_VERSION");
 _Static_assert(offsetof(struct reg_slot, name) == 104, "layout is part of REGISTRY_VERSION");
 _Static_assert(sizeof(struct reg_file) == REGISTRY_BYTES, "the contract tells the size");
-_Static_assert(HY_PAGE == REG_PAGE_SLOTS * sizeof(struct reg_slot), "no slot crosses a page: one write");
+_Static_assert(HY_PAGE == REG_PAGE_SLOTS * sizeof(struct reg_slot),
+               "no slot crosses a page: one write");
 
 /* --- owners ------------------------------------------------------------- */
 

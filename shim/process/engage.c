@@ -370,6 +370,7 @@ void engage_now(void)
 /* --- constructor, destructor ------------------------------------------------------ */
 
 #define EXIT_CONFIG 78 /* EX_CONFIG of sysexits.h */
+
 /* With HYBRID_STRICT also what only shows at the machine must be found now. */
 static void strict_checks(void)
 {

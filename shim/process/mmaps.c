@@ -247,8 +247,9 @@ void runtime_all_locked(int flags)
 void runtime_advised(void *addr, size_t len, int advice)
 {
     bool keep = advice == MADV_WIPEONFORK;
-    if (!(keep || advice == MADV_DONTNEED || advice == MADV_FREE) || !supply_has_files() || !active() || hy_locks_held() ||
-        ((uintptr_t)addr & (HY_PAGE - 1)) || len == 0 || len > PTRDIFF_MAX)
+    if (!(keep || advice == MADV_DONTNEED || advice == MADV_FREE) || !supply_has_files() ||
+        !active() || hy_locks_held() || ((uintptr_t)addr & (HY_PAGE - 1)) || len == 0 ||
+        len > PTRDIFF_MAX)
         return;
     int saved = errno;
     (void)heap_under_lock(HY_PM, addr, hy_align_up(len, HY_PAGE), keep, supply_leave_file);

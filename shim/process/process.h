@@ -86,9 +86,9 @@ void fork_install(void);
 /* Around a call that copies the process and runs no handlers. false: there is nothing of ours. */
 bool fork_unhandled_begins(void);
 void fork_unhandled_ends(bool child);
-/* Around a call that sets a limit of this process (`limit`: a struct rlimit, which may be no memory):
- * what lies on files becomes private before, as at a fork. Afterwards the kernel might not let it,
- * and children would write to their parent's memory. false: nothing was done. */
+/* Around a call that sets a limit of this process (`limit`: a struct rlimit, which may be no
+ * memory): what lies on files becomes private before, as at a fork. Afterwards the kernel might not
+ * let it, and children would write to their parent's memory. false: nothing was done. */
 bool fork_limit_begins(pid_t pid, int resource, const void *limit);
 void fork_limit_ends(void);
 /* Handlers that this thread registers, while on, are kept, and called in the middle of ours. */

@@ -46,8 +46,8 @@ static size_t move_parts(char *from, char *to, size_t low, size_t high, size_t m
 static void move_back(char *from, char *to, size_t low, size_t high)
 {
     size_t n = high - low;
-    if (n && next_map()->mmap(to + low, n, PROT_NONE, PLACE | MAP_FIXED_NOREPLACE, -1, 0) ==
-                 to + low)
+    if (n &&
+        next_map()->mmap(to + low, n, PROT_NONE, PLACE | MAP_FIXED_NOREPLACE, -1, 0) == to + low)
         (void)move_parts(from, to, low, high, 0);
 }
 

@@ -25,9 +25,9 @@ void dl_main_begins(void);
 void *dl_next_of(const char *name, const void *caller);
 /* First definition among the program's global symbols, or NULL. */
 void *dl_global(const char *name);
-/* Is a function defined where its address says? Where an executable that is not position-independent
- * takes the address of one, all see that of its PLT entry, whoever defines the function. Takes the
- * loader's lock. */
+/* Is a function defined where its address says? Where an executable that is not
+ * position-independent takes the address of one, all see that of its PLT entry, whoever defines the
+ * function. Takes the loader's lock. */
 bool dl_is_definition(const void *fn);
 /* Open a library privately; NULL on failure with a reason in err. */
 void *dl_open_private(const char *soname, char *err, size_t err_cap);

@@ -38,7 +38,8 @@ HY_COLD void hy_cancel_note(bool any_moment, int (*setter)(int type, int *old))
     hy_cancel_any = any_moment;
 }
 
-/* --- waiting ----------------------------------------------------------------------------------- */
+/* --- waiting -----------------------------------------------------------------------------------
+ */
 
 /* The half of the word that the kernel compares: that with bit 0. Two owners that agree in it
  * both have somebody waiting, and wake. */

@@ -190,7 +190,7 @@ void os_wait_word(const uint32_t *word, uint32_t was, uint64_t ns);
 void os_wake_word(const uint32_t *word);
 int os_cpu_count(void); /* configured CPUs, >= 1 */
 bool os_single_threaded(void);
-void os_note_main(void); /* this thread runs main, or a forked child began with it */
+void os_note_main(void);  /* this thread runs main, or a forked child began with it */
 int os_noted_pid(void);   /* this process's at that time; in a forked child before: the parent's */
 bool os_main_ended(void); /* the main thread has left by pthread_exit */
 unsigned os_thread_count(void); /* of this process, ours included; 0 unknown */

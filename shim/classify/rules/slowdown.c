@@ -217,8 +217,8 @@ double work_pm_writers(const struct machine_figures *f, const struct work *k, do
     if (d.write[HY_PM] <= 0)
         return 0;
     /* Who waits because others fill PM holds its place in the controller as well. */
-    wait = HY_MAX(wait, k->waited_ns * service(&d, HY_PM) /
-                            (service(&d, HY_PM) + service(&d, HY_DRAM)));
+    wait = HY_MAX(wait,
+                  k->waited_ns * service(&d, HY_PM) / (service(&d, HY_PM) + service(&d, HY_DRAM)));
     wait = HY_MAX(wait, 0) * beside(d.write[HY_PM], d.read[HY_PM]);
     return HY_MIN((d.pending_write + wait) / elapsed_ns, d.threads);
 }

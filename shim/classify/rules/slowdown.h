@@ -24,7 +24,7 @@ struct work {
     double foreseen;            /* share of the lines read in an order that can be foreseen */
     double threads;             /* running at a time, on average */
     double pm_reads, pm_writes; /* shares that were on PM */
-    double waited_ns;           /* of all threads, as memory was busy, with others too; 0: not counted */
+    double waited_ns; /* of all threads, as memory was busy, with others too; 0: not counted */
 };
 
 /* Time saved by one line on DRAM instead of PM; of all threads together. */

@@ -20,8 +20,8 @@ struct share {
 bool share_grows(struct share *s, uint64_t bytes);
 /* So much is asked of a process that has `held` on DRAM. True: clearly more than before. */
 bool share_is_asked(struct share *s, uint64_t asked, uint64_t held);
-/* So many pages are in memory: how many more than ever. As many may follow by the next look, and DRAM
- * that an exchange makes free would go to them before the page that it is for comes up. */
+/* So many pages are in memory: how many more than ever. As many may follow by the next look, and
+ * DRAM that an exchange makes free would go to them before the page that it is for comes up. */
 uint64_t share_growth(struct share *s, uint64_t pages);
 /* Of so many exchanges, all or none: more pages must come up than growth can take the place of. */
 uint64_t share_swaps(uint64_t swaps, uint64_t growth);
@@ -38,8 +38,8 @@ struct spare {
     unsigned at;
 };
 
-/* At the end of a pass `free` bytes of DRAM are free, and programs that may be asked for theirs hold
- * `held`; NULL: this one may not ask. */
+/* At the end of a pass `free` bytes of DRAM are free, and programs that may be asked for theirs
+ * hold `held`; NULL: this one may not ask. */
 void spare_note(struct spare *s, uint64_t free, const uint64_t *held);
 /* So much of that may pages come to: what was free at the ends of all these passes, since what is
  * free for a moment goes into the next allocations; and what others have given up meanwhile, who

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * A large block of which a part lies on PM. Its end is what first touch would send there. Where a
- * plan has chosen how much of it gets DRAM, no page of it is better than another, and it is striped:
- * threads that each work on a part of it then all find the same share on PM, none waits for the one
- * that has the end, and both memories are busy at a time. Pure. */
+ * plan has chosen how much of it gets DRAM, no page of it is better than another, and it is
+ * striped: threads that each work on a part of it then all find the same share on PM, none waits
+ * for the one that has the end, and both memories are busy at a time. Pure. */
 #ifndef HYBRID_PAGES_RULES_STRIPES_H
 #define HYBRID_PAGES_RULES_STRIPES_H
 

@@ -128,8 +128,8 @@ struct place_decision placement_decide(const struct place_machine *m, unsigned s
     }
     /* Wishes already made, ours included, have their share of what can be given
      * up; without this a stream of small requests would wish without limit. */
-    if (rank > 0 && bytes <= sub_sat(held_by_cpu_bound(m), add_sat(wishes_not_behind(m, self),
-                                                                   m->app[self].wish_bytes)))
+    if (rank > 0 && bytes <= sub_sat(held_by_cpu_bound(m),
+                                     add_sat(wishes_not_behind(m, self), m->app[self].wish_bytes)))
         d.wish_bytes = bytes;
     return d;
 }

@@ -38,7 +38,8 @@ struct place_decision placement_decide(const struct place_machine *m, unsigned s
                                        uint64_t bytes);
 /* What those wish for who go before app[self]: the more sensitive ones, and of its class those who
  * have more than twice as many threads writing to PM. Writers there slow DRAM down for all, by
- * the square of their number (004, section V): their pages are the first that should not be there. */
+ * the square of their number (004, section V): their pages are the first that should not be there.
+ */
 uint64_t placement_ahead(const struct place_machine *m, unsigned self);
 /* DRAM that nobody holds and nobody before app[self] wishes for. */
 uint64_t placement_free(const struct place_machine *m, unsigned self);

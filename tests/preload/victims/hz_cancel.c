@@ -124,7 +124,8 @@ int main(int argc, char **argv)
             CHECK(pthread_join(t[i], &r) == 0 && r == PTHREAD_CANCELED);
         }
         void *r;
-        CHECK(pthread_create(&t[0], NULL, leaves, (void *)(uintptr_t)(round % 2)) == 0 && pthread_join(t[0], &r) == 0);
+        CHECK(pthread_create(&t[0], NULL, leaves, (void *)(uintptr_t)(round % 2)) == 0 &&
+              pthread_join(t[0], &r) == 0);
         free(r);
     }
     CHECK(cleaned <= 120 && cleaned > 0 && destroyed > 400);

@@ -35,9 +35,11 @@ static void advised(void)
         fill(p + 2 * MIB, MIB, round);
         CHECK(holds(p + 2 * MIB, MIB, round));
         /* Given back and taken again, as a collector does. */
-        CHECK(mprotect(p + 3 * MIB, MIB, PROT_NONE) == 0 && madvise(p + 3 * MIB, MIB, MADV_DONTNEED) == 0);
+        CHECK(mprotect(p + 3 * MIB, MIB, PROT_NONE) == 0 &&
+              madvise(p + 3 * MIB, MIB, MADV_DONTNEED) == 0);
         in_child(p, MIB, round);
-        CHECK(mprotect(p + 3 * MIB, MIB, PROT_READ | PROT_WRITE) == 0 && all_zero(p + 3 * MIB, MIB));
+        CHECK(mprotect(p + 3 * MIB, MIB, PROT_READ | PROT_WRITE) == 0 &&
+              all_zero(p + 3 * MIB, MIB));
         fill(p + 3 * MIB, MIB, round + 1);
         in_child(p + 3 * MIB, MIB, round + 1);
         CHECK(holds(p, MIB, round) && holds(p + 3 * MIB, MIB, round + 1));
@@ -82,7 +84,8 @@ int main(void)
         CHECK(all_zero(p + 4096, n - 8192) && holds(p, 4096, 1) && holds(q, n, 2));
         fill(p, n, 3);
         CHECK(holds(p, n, 3) && mlock(p, 8192) == 0 && munlock(p, 8192) == 0);
-        CHECK(mprotect(q, 4096, PROT_READ) == 0 && holds(q, n, 2) && mprotect(q, 4096, PROT_READ | PROT_WRITE) == 0);
+        CHECK(mprotect(q, 4096, PROT_READ) == 0 && holds(q, n, 2) &&
+              mprotect(q, 4096, PROT_READ | PROT_WRITE) == 0);
         free(p);
         free(q);
     }

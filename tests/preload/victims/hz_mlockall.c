@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * mlockall: every new mapping is in memory at once, ours as well. The heap works, parent and
- * children keep theirs, and 28 MiB of blocks do not become 128 (they were 212). What lies ready for the
- * heap is not locked, and becomes so when it is used. */
+ * children keep theirs, and 28 MiB of blocks do not become 128 (they were 212). What lies ready for
+ * the heap is not locked, and becomes so when it is used. */
 #include <stdbool.h>
 
 #include "victim.h"
 
-#define MIB    ((size_t)1 << 20)
-#define N      (MIB / 4)
-#define BLOCKS 30
-#define MOST   (128 * MIB)
+#define MIB      ((size_t)1 << 20)
+#define N        (MIB / 4)
+#define BLOCKS   30
+#define MOST     (128 * MIB)
 #define AT_FIRST (64 * MIB)
 
 static char *block[BLOCKS];

@@ -23,7 +23,8 @@ static char *pair(int i, bool early, bool behind, bool may_grow)
     char *small = behind ? p + 9 * MIB : p, *large = behind ? p : p + MIB;
     CHECK(p != MAP_FAILED && munmap(p + 10 * MIB, 50 * MIB) == 0);
     if (!may_grow)
-        CHECK(anon(p + 10 * MIB, MIB, MAP_FIXED | MAP_NORESERVE) && !mprotect(p + 10 * MIB, MIB, PROT_READ));
+        CHECK(anon(p + 10 * MIB, MIB, MAP_FIXED | MAP_NORESERVE) &&
+              !mprotect(p + 10 * MIB, MIB, PROT_READ));
     anon(large, 9 * MIB, MAP_FIXED);
     if (early)
         anon(small, MIB, MAP_FIXED);
@@ -55,11 +56,13 @@ int main(void)
         bool behind = i == 0;
         grow(i, pair(i, false, behind, true), 0, NULL);
         grow(i, pair(i, false, behind, false), MREMAP_MAYMOVE, NULL);
-        grow(i, pair(i, false, behind, false), MREMAP_MAYMOVE | MREMAP_FIXED, anon(NULL, 40 * MIB, 0));
+        grow(i, pair(i, false, behind, false), MREMAP_MAYMOVE | MREMAP_FIXED,
+             anon(NULL, 40 * MIB, 0));
     }
     /* What fails stays where it was: without room, and with a hole. */
     char *p = pair(6, false, true, false);
-    CHECK(mremap(p, 10 * MIB, 40 * MIB, 0) == MAP_FAILED && errno == ENOMEM && holds(p, 10 * MIB, 7));
+    CHECK(mremap(p, 10 * MIB, 40 * MIB, 0) == MAP_FAILED && errno == ENOMEM &&
+          holds(p, 10 * MIB, 7));
     CHECK(munmap(p + 5 * MIB, MIB) == 0);
     CHECK(mremap(p, 10 * MIB, 40 * MIB, MREMAP_MAYMOVE) == MAP_FAILED && errno == EFAULT);
     CHECK(holds(p, 5 * MIB, 7));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * What few programs do: stacks out of malloc, for threads, coroutines and handlers; every signal blocked
- * and waited for; a timer that makes threads; children counted by wait; a look at its own pages and CPUs;
- * a page fault handler of its own; exec without arguments. */
+ * What few programs do: stacks out of malloc, for threads, coroutines and handlers; every signal
+ * blocked and waited for; a timer that makes threads; children counted by wait; a look at its own
+ * pages and CPUs; a page fault handler of its own; exec without arguments. */
 #include <dlfcn.h>
 #include <linux/userfaultfd.h>
 #include <sched.h>
@@ -218,7 +218,8 @@ static void no_arguments(void)
     CHECK(execve("/bin/true", OPAQUE((char **)8), NULL) == -1 && errno == EFAULT);
 }
 
-/* --- pages and CPUs ------------------------------------------------------------------------------ */
+/* --- pages and CPUs ------------------------------------------------------------------------------
+ */
 
 static void own_pages(void)
 {
@@ -261,7 +262,8 @@ static void own_cpus(void)
 static void fills_pages(long fd, char *at, size_t bytes, bool fresh)
 {
     static char page[4096];
-    struct uffdio_register reg = {.range = {(uintptr_t)at, bytes}, .mode = UFFDIO_REGISTER_MODE_MISSING};
+    struct uffdio_register reg = {.range = {(uintptr_t)at, bytes},
+                                  .mode = UFFDIO_REGISTER_MODE_MISSING};
     CHECK(ioctl((int)fd, UFFDIO_REGISTER, &reg) == 0);
     for (size_t o = 0; o < bytes; o += 4096) {
         struct uffdio_copy c = {.dst = (uintptr_t)at + o, .src = (uintptr_t)page, .len = 4096};
@@ -304,10 +306,18 @@ int main(void)
     static const struct {
         const char *name;
         void (*fn)(void);
-    } part[] = {{"coroutines", coroutines}, {"thread stacks", thread_stacks}, {"handler's stack", handler_stack},
-                {"no children", no_children}, {"all signals", all_signals}, {"traced", traced},
-                {"no arguments", no_arguments}, {"pages", own_pages}, {"CPUs", own_cpus},
-                {"faults", own_faults}, {"namespaces", namespaces}, {"timer", timer_threads}};
+    } part[] = {{"coroutines", coroutines},
+                {"thread stacks", thread_stacks},
+                {"handler's stack", handler_stack},
+                {"no children", no_children},
+                {"all signals", all_signals},
+                {"traced", traced},
+                {"no arguments", no_arguments},
+                {"pages", own_pages},
+                {"CPUs", own_cpus},
+                {"faults", own_faults},
+                {"namespaces", namespaces},
+                {"timer", timer_threads}};
     alarm(240);
     for (size_t i = 0; i < sizeof(part) / sizeof(part[0]); i++) {
         grow();

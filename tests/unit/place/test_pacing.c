@@ -101,10 +101,16 @@ static void traffic_tells_writers_and_victims_apart(void **state)
     assert_true(victim.writers == 0 && victim.held > 5 && victim.ebw[HY_PM] == 0);
 }
 
-/* Others fill PM: its threads wait there for most of the time, each with its place in the controller. */
+/* Others fill PM: its threads wait there for most of the time, each with its place in the
+ * controller. */
 static void waiting_writers_count(void **state)
 {
-    struct work k = {.compute_ns = 1e5, .reads = 1e3, .writes = 1e3, .exposure = 0.1, .foreseen = 1, .threads = 8};
+    struct work k = {.compute_ns = 1e5,
+                     .reads = 1e3,
+                     .writes = 1e3,
+                     .exposure = 0.1,
+                     .foreseen = 1,
+                     .threads = 8};
     struct machine_figures f;
 
     (void)state;

@@ -4,8 +4,7 @@
 const struct hy_opt_words *options_words(enum hy_opt_id id)
 {
     static const struct hy_opt_words words[OPT_COUNT] = {
-#define HY_OPT(id, key, field, type, where, dflt, lo, hi, allowed, unit, help)                     \
-    {#type, unit, help},
+#define HY_OPT(id, key, field, type, where, dflt, lo, hi, allowed, unit, help) {#type, unit, help},
 #include "settings/rules/options.def"
 #undef HY_OPT
     };
