@@ -89,8 +89,9 @@ int site_plan_work(const struct profile *p, const struct machine_figures *f, str
  * memory, if it tells of more than its sites hold. A site that begins with the frames of one
  * whose tier is named has that tier. Returns how many. */
 unsigned site_plan_sites(const struct profile *p, struct plan_site site[PLAN_MAX]);
-/* work NULL: only what is named is placed. Never more than `share` bytes but for what is
- * named. Half a millisecond up to a hundred sites, 10 at worst. */
+/* work NULL: only what is named is placed. The best set for lines as they are worth with all on PM,
+ * or one that is predicted to be faster by more than predictions err. Never more than `share` bytes
+ * but for what is named. Half a millisecond up to a hundred sites, 10 at worst. */
 void site_plan_make(const struct machine_figures *f, const struct work *work,
                     const struct plan_site *site, unsigned n, uint64_t share,
                     struct plan_scratch *scratch, struct site_plan *ret);
