@@ -45,7 +45,7 @@ static struct {
     bool on, tight;
     unsigned n_profile, n; /* sites of the profile, and with the rest of the memory */
     struct plan_times times;
-    struct work work;
+    struct plan_work work;
     struct machine_figures figures;
     struct plan_site site[PLAN_MAX]; /* as in the profile */
     struct plan_site scaled[PLAN_MAX];
@@ -451,16 +451,15 @@ static void give_up(void)
     __atomic_store_n(&kept, NULL, __ATOMIC_RELEASE);
     policy_keep_dram(0);
     log_info("profile: the plan is given up: it takes %.2f of the time that it promised",
-             pl.trial.placed_ns / pl.trial.promised_ns);
+             plan_trial_ratio(&pl.trial));
 }
 
 void planned_window(const struct window *w)
 {
-    struct work promised = pl.work;
     double run_ns;
     if (!pl.on || !is_in_place() || !try_lock())
         return;
-    site_plan_on_pm(&pl.work, pl.scaled, &pl.plan, &promised.pm_reads, &promised.pm_writes);
+    struct work promised = site_plan_lines(&pl.work, pl.scaled, &pl.plan);
     struct regret *purse = purse_open(&run_ns);
     bool holds = plan_trial_window(&pl.trial, purse, run_ns, &pl.figures, w, &promised);
     purse_close();
@@ -492,7 +491,6 @@ void planned_get(struct planned_view *ret)
         ret->on_dram += pl.quota[i] > 0;
         ret->quota += pl.quota[i];
     }
-    double dram = work_time(&pl.figures, &pl.work, 0, 0, pl.work.threads).total_ns;
-    ret->slowdown =
-        site_plan_time(&pl.figures, &pl.work, pl.scaled, &pl.plan).total_ns / HY_MAX(dram, 1);
+    double dram = site_plan_time_at(&pl.figures, &pl.work, 0);
+    ret->slowdown = site_plan_time(&pl.figures, &pl.work, pl.scaled, &pl.plan) / HY_MAX(dram, 1);
 }

@@ -241,7 +241,7 @@ static void write_profile(void)
         describe_program(&p);
         describe_run(&p);
         list_sites(&p);
-        record_access_get(p.sites, p.n_sites, &p.source);
+        record_access_get(rec.figures, &p);
         drop_unused(&p);
         record_tasks_get(&p);
         (void)profile_rank_sites(&p, 0, PROFILE_MAX_SITES);
@@ -328,7 +328,7 @@ static void add_to_profile(const struct window *w, const struct classification *
     if (window_get(w, WINDOW_threads) <= HY_CPUS)
         rec.threads = HY_MAX(rec.threads, (uint32_t)window_get(w, WINDOW_threads));
     run_facts_add(&rec.facts, rec.figures, w, now);
-    record_access_drain();
+    record_access_window(rec.figures, w);
     rec.windows++;
 }
 

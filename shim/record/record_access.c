@@ -30,10 +30,14 @@ struct pair {
     uint64_t live;
 };
 
+/* Sources of lines: small blocks of a pool, of unknown site, and the sites. */
+#define SITES   HEAP_POOLS
+#define SOURCES (SITES + SITE_MAX)
+
 /* Lines that the samples stand for. */
 struct access_table {
-    double site[SITE_MAX][KINDS];
-    double small[HEAP_POOLS][KINDS];      /* in blocks of a pool, of unknown site */
+    access_lines source[BEHAVIOURS][SOURCES];
+    struct behaviours by;
     double mapped[KINDS];                 /* mappings of no known site */
     double elsewhere[KINDS];              /* anything else, and blocks of no known site */
     double all[KINDS], samples_of[KINDS]; /* a sample of both is half of each */
@@ -42,7 +46,8 @@ struct access_table {
 };
 
 static struct access_table *t;
-static bool by_loads; /* samples of the processor, not of the emulated machine */
+static access_lines *under_way; /* lines */
+static bool by_loads;           /* samples of the processor, not of the emulated machine */
 
 int record_access_open(void)
 {
@@ -58,6 +63,9 @@ int record_access_open(void)
         return e;
     }
     t = m;
+    for (unsigned b = 0; b < BEHAVIOURS; b++)
+        t->by.lines[b] = t->source[b];
+    under_way = t->by.lines[0];
     heap_label_runs();
     return 0;
 }
@@ -94,16 +102,16 @@ static void take(uintptr_t address, const double lines[KINDS])
     if (heap_owns((const void *)address)) {
         heap_origin_of((const void *)address, &place);
         if (place.what == HEAP_IS_SMALL)
-            to = t->small[place.cls];
+            to = under_way[place.cls];
         else if (place.site > 0 && place.site < SITE_MAX)
-            to = t->site[place.site];
+            to = under_way[SITES + place.site];
         if (place.what == HEAP_IS_RUN && place.site > 0 && place.cls < HEAP_POOLS) {
             struct pair *p = pair_of(place.site, place.cls);
             for (int k = 0; p && k < KINDS; k++)
                 p->lines[k] += lines[k];
         }
     } else if (maps_find((const void *)address, 1, &tier, &site)) {
-        to = site > 0 && site < SITE_MAX ? t->site[site] : t->mapped;
+        to = site > 0 && site < SITE_MAX ? under_way[SITES + site] : t->mapped;
     }
     for (int k = 0; k < KINDS; k++) {
         to[k] += lines[k];
@@ -136,6 +144,18 @@ void record_access_tick(void)
         record_loads_tick(take);
 }
 
+void record_access_window(const struct machine_figures *f, const struct window *w)
+{
+    if (!t)
+        return;
+    record_access_drain();
+    behaviours_window(&t->by, f, w);
+    if (by_loads && !record_loads_seen_both())
+        return;
+    behaviours_end(&t->by, f, SITES + sites_count());
+    under_way = t->by.lines[t->by.n];
+}
+
 static void note_live(uint16_t site, unsigned cls, size_t size)
 {
     struct pair *p = pair_of(site, cls);
@@ -148,8 +168,8 @@ struct class_sums {
     double lines[KINDS], live;
 };
 
-/* Shares out what fell on small blocks, and adds up what found a site. */
-static void share_out(double (*got)[KINDS], const struct class_sums *sums, double known[KINDS])
+/* Shares out what fell on small blocks. */
+static void share_out(access_lines *got, const access_lines *small, const struct class_sums *sums)
 {
     double by_bytes[KINDS];
 
@@ -167,8 +187,7 @@ static void share_out(double (*got)[KINDS], const struct class_sums *sums, doubl
                 continue;
             double share =
                 (p->lines[k] + (c->live > 0 ? live * (double)p->live / c->live : 0)) / all;
-            got[site][k] += share * t->small[cls][k];
-            known[k] += share * t->small[cls][k];
+            got[site][k] += share * small[cls][k];
         }
     }
 }
@@ -220,9 +239,58 @@ uint64_t record_access_describe(bool scaled, char *buf, size_t cap)
     return t ? t->samples : 0;
 }
 
-void record_access_get(struct profile_site *sites, unsigned n, struct profile_source *ret)
+/* A behaviour's lines by site, or (n) those of what was under way at the end. */
+static void lines_by_site(unsigned b, const struct class_sums *sums, access_lines got[SITE_MAX])
 {
-    static double got[SITE_MAX][KINDS];
+    const access_lines *from = t->by.lines[b];
+
+    memcpy(got, from + SITES, SITE_MAX * sizeof(got[0]));
+    share_out(got, from, sums);
+}
+
+static void add_behaviour(unsigned b, const access_lines *got, const struct access_scale *scale,
+                          struct profile *p)
+{
+    for (unsigned s = 0; s < p->n_sites && s + 1 < SITE_MAX; s++) {
+        struct profile_site *to = &p->sites[s];
+        double read = got[s + 1][ACCESS_READ], written = got[s + 1][ACCESS_WRITTEN];
+        uint64_t reads = (uint64_t)(read * scale->read + written * scale->fetched + 0.5);
+        uint64_t writes = (uint64_t)(written * scale->written + 0.5);
+
+        to->reads += reads;
+        to->writes += writes;
+        if (b == p->n_behaviours)
+            continue;
+        to->reads_in[b] = reads;
+        to->writes_in[b] = writes;
+    }
+}
+
+/* One behaviour is the whole run, and says nothing new. */
+static void list_behaviours(const struct machine_figures *f, struct profile *p)
+{
+    p->n_behaviours = t->by.n > 1 ? t->by.n : 0;
+    for (unsigned b = 0; b < p->n_behaviours; b++)
+        (void)run_sum_get(&t->by.sum[b], f, &p->behaviours[b]);
+    for (unsigned s = 0; s < p->n_sites; s++)
+        p->sites[s].n_reads_in = p->sites[s].n_writes_in = (uint8_t)p->n_behaviours;
+}
+
+static void describe_samples(const struct access_scale *scale, struct profile_source *ret)
+{
+    ret->samples = t->samples;
+    ret->period = emulator_tap_period();
+    if (by_loads) /* it changes with the rate: what a sample stands for, on average */
+        ret->period = (uint64_t)((t->all[ACCESS_READ] * scale->read +
+                                  t->all[ACCESS_WRITTEN] * scale->written) /
+                                     (double)t->samples +
+                                 0.5);
+    (void)record_access_describe(scale->counted, ret->accesses, sizeof(ret->accesses));
+}
+
+void record_access_get(const struct machine_figures *f, struct profile *p)
+{
+    static access_lines got[SITE_MAX];
     struct class_sums sums[HEAP_POOLS] = {0};
     struct access_scale scale;
     double known[KINDS] = {0};
@@ -230,25 +298,16 @@ void record_access_get(struct profile_site *sites, unsigned n, struct profile_so
     if (!t || t->samples == 0)
         return;
     sum_classes(sums);
-    find_scale(ret, &scale);
-    memcpy(got, t->site, sizeof(got));
-    for (unsigned s = 0; s < SITE_MAX; s++)
-        for (int k = 0; k < KINDS; k++)
-            known[k] += got[s][k];
-    share_out(got, sums, known);
-    ret->samples = t->samples;
-    ret->known = HY_MIN(percent(&scale, known), 100.0);
-    ret->mapped = percent(&scale, t->mapped);
-    ret->period = emulator_tap_period();
-    if (by_loads) /* it changes with the rate: what a sample stands for, on average */
-        ret->period =
-            (uint64_t)((t->all[ACCESS_READ] * scale.read + t->all[ACCESS_WRITTEN] * scale.written) /
-                           (double)t->samples +
-                       0.5);
-    (void)record_access_describe(scale.counted, ret->accesses, sizeof(ret->accesses));
-    for (unsigned s = 0; s < n && s + 1 < SITE_MAX; s++) {
-        double read = got[s + 1][ACCESS_READ], written = got[s + 1][ACCESS_WRITTEN];
-        sites[s].reads = (uint64_t)(read * scale.read + written * scale.fetched + 0.5);
-        sites[s].writes = (uint64_t)(written * scale.written + 0.5);
+    find_scale(&p->source, &scale);
+    list_behaviours(f, p);
+    for (unsigned b = 0; b <= t->by.n; b++) {
+        lines_by_site(b, sums, got);
+        for (unsigned s = 0; s < SITE_MAX; s++)
+            for (int k = 0; k < KINDS; k++)
+                known[k] += got[s][k];
+        add_behaviour(p->n_behaviours ? b : 0, got, &scale, p);
     }
+    describe_samples(&scale, &p->source);
+    p->source.known = HY_MIN(percent(&scale, known), 100.0);
+    p->source.mapped = percent(&scale, t->mapped);
 }

@@ -5,8 +5,7 @@
 #ifndef HYBRID_RECORD_RECORD_ACCESS_H
 #define HYBRID_RECORD_RECORD_ACCESS_H
 
-#include "record/rules/access_scale.h"
-#include "settings/rules/profile.h"
+#include "record/rules/behaviours.h"
 
 /* While the heaps are made. -errno: nothing will be known. */
 int record_access_open(void);
@@ -14,9 +13,11 @@ int record_access_open(void);
 void record_access_tick(void);
 void record_access_drain(void);
 void record_access_child(void);
-/* Sets reads and writes of the sites, of which the first belongs to site 1 and so on, and
- * the samples' part of *ret, whose counts are known. */
-void record_access_get(struct profile_site *sites, unsigned n, struct profile_source *ret);
+/* A window of counts has come. */
+void record_access_window(const struct machine_figures *f, const struct window *w);
+/* Adds reads and writes of the sites, of which the first belongs to site 1 and so on, the
+ * behaviours, and the samples' part of the source, whose counts are known. */
+void record_access_get(const struct machine_figures *f, struct profile *p);
 /* Where accesses come from, with the samples that counted; the reason where they come from nowhere.
  */
 uint64_t record_access_describe(bool scaled, char *buf, size_t cap);
@@ -32,6 +33,8 @@ bool record_loads_possible(void);
 void record_loads_tick(record_access_fn fn);
 void record_loads_drain(record_access_fn fn);
 void record_loads_child(void);
+/* Have loads and stores both been sampled since this was last true? */
+bool record_loads_seen_both(void);
 /* All but `lines` and `counted`. */
 void record_loads_sums(struct access_sums *ret);
 void record_loads_describe(bool scaled, char *buf, size_t cap);

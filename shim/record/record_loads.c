@@ -28,6 +28,7 @@ static struct {
     struct load_event event[ACCESS_KINDS];
     uint64_t period[ACCESS_KINDS];
     bool stores, both;        /* in turns; or the same samples tell of both */
+    unsigned turns;           /* since it was last asked for both */
     enum access_kind now;     /* whose turn */
     uint64_t begun, ended;    /* ns */
     uint64_t last, tick, due; /* read, served; the turn ends */
@@ -155,6 +156,7 @@ void record_loads_tick(record_access_fn fn)
     uint64_t period = load_rings_period(&l.r, &l.turn, l.turn_ns);
     if (now >= l.due || period >= 4 * l.r.period) {
         l.period[l.now] = period;
+        l.turns += now >= l.due;
         begin_turn(l.stores && now >= l.due ? ACCESS_WRITTEN - l.now : l.now);
     }
     bool none = l.r.rings == 0;
@@ -165,6 +167,14 @@ void record_loads_tick(record_access_fn fn)
         l.last = l.tick;
     if (!load_rings_work(&l.r))
         stop("a seccomp filter has come into force", -EACCES);
+}
+
+bool record_loads_seen_both(void)
+{
+    if (l.stores && l.turns < 2)
+        return false;
+    l.turns = 0;
+    return true;
 }
 
 /* --- what it was ------------------------------------------------------------------------- */

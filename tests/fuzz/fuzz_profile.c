@@ -55,7 +55,7 @@ static void check_plan(const struct profile *p)
     static struct site_plan plan;
     static uint64_t quota[PLAN_MAX];
     struct machine_figures f;
-    struct work work;
+    struct plan_work work;
     uint64_t share = p->footprint / 3 + 1, planned = 0, given = 0;
     bool counted;
 
@@ -75,7 +75,7 @@ static void check_plan(const struct profile *p)
         given += site[i].fixed ? 0 : quota[i];
     CHECK(planned <= share && given <= share);
     if (counted) {
-        double t = site_plan_time(&f, &work, site, &plan).total_ns;
+        double t = site_plan_time(&f, &work, site, &plan);
         CHECK(t >= 0 && t < 1e300);
     }
 }
@@ -114,6 +114,7 @@ static void check_profile(const struct profile *p)
 static void check_record(const struct profile *p)
 {
     CHECK(p->n_phases <= PROFILE_MAX_PHASES);
+    CHECK(p->n_behaviours <= PROFILE_BEHAVIOURS);
     for (unsigned i = 0; i < p->n_phases; i++) {
         CHECK((unsigned)p->phases[i].cls < HY_CLASS_MAX);
         CHECK(p->phases[i].slowdown >= 0 && p->phases[i].slowdown <= 1000);

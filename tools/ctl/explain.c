@@ -264,9 +264,9 @@ static void explain(struct explained *e)
     if (!e->counted)
         return;
     const struct machine_figures *f = &e->machine.figures;
-    double dram = work_time(f, &e->work, 0, 0, e->work.threads).total_ns;
-    e->slowdown_pm = work_time(f, &e->work, 1, 1, e->work.threads).total_ns / dram;
-    e->slowdown_plan = site_plan_time(f, &e->work, e->site, &e->plan).total_ns / dram;
+    double dram = site_plan_time_at(f, &e->work, 0);
+    e->slowdown_pm = site_plan_time_at(f, &e->work, 1) / dram;
+    e->slowdown_plan = site_plan_time(f, &e->work, e->site, &e->plan) / dram;
 }
 
 static int explain_file(const struct request *q, const char *asked)

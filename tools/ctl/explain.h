@@ -19,7 +19,7 @@ struct explained {
     uint64_t share, dram_here; /* DRAM for the program; of this machine */
     const char *share_from;    /* "--dram", "HYBRID_DRAM", "the profile", "all of this machine" */
     bool counted;              /* sites have reads or writes: there is a plan */
-    struct work work;
+    struct plan_work work;
     struct plan_site site[PLAN_MAX];
     unsigned n_sites; /* the profile's, and perhaps the rest of the memory */
     struct site_plan plan;

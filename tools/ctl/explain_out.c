@@ -90,6 +90,25 @@ static void text_program(const struct explained *e)
            ctl_size(e->share, b, sizeof(b)), e->share_from);
 }
 
+/* Lines by the ms of a behaviour: what it asks of memory. */
+static void text_behaviours(const struct profile *p)
+{
+    double all = 0;
+
+    for (unsigned i = 0; i < p->n_behaviours; i++)
+        all += p->behaviours[i].ms;
+    for (unsigned i = 0; p->n_behaviours > 1 && i < p->n_behaviours; i++) {
+        const struct profile_behaviour *b = &p->behaviours[i];
+        char r[32], w[32];
+        double ms = HY_MAX(b->ms, 1e-3);
+
+        printf("  %s %3.0f%% of the time: %s lines read and %s written a ms, slowdown on PM %.2f\n",
+               i == 0 ? "behaviours" : "          ", 100 * b->ms / HY_MAX(all, 1e-3),
+               count((double)b->reads / ms, r, sizeof(r)),
+               count((double)b->writes / ms, w, sizeof(w)), b->slowdown);
+    }
+}
+
 static void text_class(const struct explained *e)
 {
     const struct profile *p = &e->profile;
@@ -105,6 +124,7 @@ static void text_class(const struct explained *e)
     for (unsigned i = 0; p->n_phases > 1 && i < p->n_phases; i++)
         printf("             from %" PRIu64 " ms: %s, slowdown on PM %.2f\n", p->phases[i].start_ms,
                class_text(p->phases[i].cls), p->phases[i].slowdown);
+    text_behaviours(p);
     if (p->slowdown > 0)
         printf("  slowdown   %.2f with all on PM, as recorded\n", p->slowdown);
     if (e->counted)
@@ -196,43 +216,23 @@ static void text_sites(const struct explained *e)
     text_reasons(e, shown);
 }
 
-/* What is on DRAM of all. */
-static void sums(const struct explained *e, double *ret_reads, double *ret_writes, unsigned *ret_n)
-{
-    *ret_reads = *ret_writes = 0;
-    *ret_n = 0;
-    for (unsigned i = 0; i < e->n_sites; i++) {
-        const struct plan_tier *p = &e->plan.place[i];
-        double part = p->dram_bytes == 0 ? 0
-                      : p->why == PLAN_PART
-                          ? HY_MIN(1, (double)p->dram_bytes / (double)HY_MAX(e->site[i].bytes, 1u))
-                          : 1;
-        *ret_reads += part * e->site[i].reads;
-        *ret_writes += part * e->site[i].writes;
-        *ret_n += p->dram_bytes > 0;
-    }
-}
-
-static double percent(double part, double all)
-{
-    return all > 0 ? 100 * part / all : 0;
-}
-
 void explain_text(const struct explained *e)
 {
     char a[32], b[32];
-    double reads, writes;
-    unsigned n;
 
     text_program(e);
     text_class(e);
     text_sites(e);
-    sums(e, &reads, &writes, &n);
-    if (e->counted)
+    if (e->counted) {
+        struct work k = site_plan_lines(&e->work, e->site, &e->plan);
+        unsigned n = 0;
+
+        for (unsigned i = 0; i < e->n_sites; i++)
+            n += e->plan.place[i].dram_bytes > 0;
         printf("\n  %u of %u on DRAM (%s of %s): %.0f%% of lines read, %.0f%% of written\n", n,
                e->n_sites, ctl_size(e->plan.dram_bytes, a, sizeof(a)),
-               ctl_size(e->share, b, sizeof(b)), percent(reads, e->work.reads),
-               percent(writes, e->work.writes));
+               ctl_size(e->share, b, sizeof(b)), 100 * (1 - k.pm_reads), 100 * (1 - k.pm_writes));
+    }
     if (e->n_notes > 0)
         printf("\n  notes\n");
     for (unsigned i = 0; i < e->n_notes; i++)
@@ -316,6 +316,17 @@ void explain_json(const struct explained *e)
         ctl_json_number(&j, "start_ms", p->phases[i].start_ms);
         ctl_json_text(&j, "class", hy_class_name(p->phases[i].cls));
         json_decimal(&j, "slowdown", p->phases[i].slowdown);
+        ctl_json_close(&j, '}');
+    }
+    ctl_json_close(&j, ']');
+    ctl_json_open(&j, "behaviours", '[');
+    for (unsigned i = 0; i < p->n_behaviours; i++) {
+        const struct profile_behaviour *b = &p->behaviours[i];
+        ctl_json_open(&j, NULL, '{');
+        json_decimal(&j, "milliseconds", b->ms);
+        ctl_json_number(&j, "reads", b->reads);
+        ctl_json_number(&j, "writes", b->writes);
+        json_decimal(&j, "slowdown", b->slowdown);
         ctl_json_close(&j, '}');
     }
     ctl_json_close(&j, ']');

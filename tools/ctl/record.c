@@ -119,12 +119,13 @@ static int facts_of_recording(const struct merge_request *q, const char *text, s
         classifier_feed(&c, &q->figures, &w);
         run_facts_add(&facts, &q->figures, &w, &c.now);
     }
-    if (facts.all.windows == 0) {
+    if (facts.run.all.windows == 0) {
         ctl_error("the recording has no window");
         return -ENODATA;
     }
     run_facts_get(&facts, &q->figures, &rules, p);
-    p->threads_seen = (uint32_t)HY_MIN(window_get(&facts.most, WINDOW_threads), (double)HY_CPUS);
+    p->threads_seen =
+        (uint32_t)HY_MIN(window_get(&facts.run.most, WINDOW_threads), (double)HY_CPUS);
     snprintf(p->source.method, sizeof(p->source.method), "%s", r.source);
     snprintf(p->source.figures, sizeof(p->source.figures), "%s", q->figures.name);
     p->source.runs = 1;

@@ -17,14 +17,26 @@ static void note_most(struct window *most, const struct window *w)
             window_set(most, (enum window_field)f, HY_MAX(most->value[f], w->value[f]));
 }
 
-/* All windows as one. */
-static struct window whole_run(const struct run_facts *r)
+void run_sum_add(struct run_sum *s, const struct machine_figures *f, const struct window *w)
 {
-    struct window w = r->most;
+    tally_add(&s->all, f, w);
+    note_most(&s->most, w);
+}
+
+void run_sum_merge(struct run_sum *s, const struct run_sum *more)
+{
+    tally_merge(&s->all, &more->all);
+    note_most(&s->most, &more->most);
+}
+
+/* All windows as one. */
+static struct window whole(const struct run_sum *s)
+{
+    struct window w = s->most;
 
     for (int f = 0; f < WINDOW_FIELD_COUNT; f++)
-        if ((r->all.have >> f & 1) && tally_adds_up((enum window_field)f))
-            window_set(&w, (enum window_field)f, r->all.sum[f]);
+        if ((s->all.have >> f & 1) && tally_adds_up((enum window_field)f))
+            window_set(&w, (enum window_field)f, s->all.sum[f]);
     return w;
 }
 
@@ -33,6 +45,27 @@ static double slowdown(double pm_ns, double dram_ns)
     double s = dram_ns > 0 ? pm_ns / dram_ns : 0;
 
     return s > 0 ? HY_MIN(HY_MAX(s, 0.001), 1000.0) : 0;
+}
+
+int run_sum_get(const struct run_sum *s, const struct machine_figures *f,
+                struct profile_behaviour *ret)
+{
+    struct window w = whole(s);
+    enum stall_known known;
+    struct work k;
+
+    memset(ret, 0, sizeof(*ret));
+    ret->ms = window_get(&w, WINDOW_elapsed_ns) / NS_PER_MS;
+    ret->reads = (uint64_t)window_get(&w, WINDOW_reads);
+    ret->writes = (uint64_t)window_get(&w, WINDOW_writes);
+    int e = work_of_window(f, &w, &k, &known);
+    if (e < 0)
+        return e;
+    ret->slowdown = slowdown(s->all.pm_ns, s->all.dram_ns);
+    ret->exposure = k.exposure;
+    ret->foreseen = k.foreseen;
+    ret->busy_threads = k.threads;
+    return 0;
 }
 
 /* The last phase gets its slowdown from what is counted of it so far. */
@@ -52,7 +85,7 @@ static void begin_phase(struct run_facts *r, const struct classification *now)
         r->n_phases--;
     p = &r->phases[r->n_phases++];
     p->start_ms = r->n_phases == 1 ? 0
-                                   : (uint64_t)((double)(r->all.sum[WINDOW_elapsed_ns] -
+                                   : (uint64_t)((double)(r->run.all.sum[WINDOW_elapsed_ns] -
                                                          r->pending.value[WINDOW_elapsed_ns]) /
                                                 NS_PER_MS);
     r->last_phase = now->phases;
@@ -73,34 +106,33 @@ void run_facts_add(struct run_facts *r, const struct machine_figures *f, const s
         r->judged_ns += elapsed;
         r->confidence_ns += elapsed * now->confidence;
     }
-    tally_add(&r->all, f, w);
-    note_most(&r->most, w);
+    run_sum_add(&r->run, f, w);
 }
 
 void run_facts_get(const struct run_facts *r, const struct machine_figures *f,
                    const struct class_rules *rules, struct profile *ret)
 {
     struct profile_source *s = &ret->source;
-    struct window w = whole_run(r);
+    struct window w = whole(&r->run);
+    struct profile_behaviour all;
     struct run_facts last = *r;
-    struct classifier whole;
-    enum stall_known known;
-    struct work k;
+    struct classifier c;
+    int e = run_sum_get(&r->run, f, &all);
 
-    s->windows = r->all.windows;
-    s->ms = (uint64_t)(window_get(&w, WINDOW_elapsed_ns) / NS_PER_MS + 0.5);
-    s->reads = (uint64_t)window_get(&w, WINDOW_reads);
-    s->writes = (uint64_t)window_get(&w, WINDOW_writes);
-    if (r->judged_ns <= 0 || work_of_window(f, &w, &k, &known) < 0)
+    s->windows = r->run.all.windows;
+    s->ms = (uint64_t)(all.ms + 0.5);
+    s->reads = all.reads;
+    s->writes = all.writes;
+    if (r->judged_ns <= 0 || e < 0)
         return;
-    classifier_init(&whole, rules);
-    classifier_feed(&whole, f, &w);
-    ret->cls = whole.now.cls;
-    ret->write_intensive = whole.now.write_intensive;
-    ret->slowdown = slowdown(r->all.pm_ns, r->all.dram_ns);
-    ret->exposure = k.exposure;
-    ret->foreseen = k.foreseen;
-    ret->busy_threads = k.threads;
+    classifier_init(&c, rules);
+    classifier_feed(&c, f, &w);
+    ret->cls = c.now.cls;
+    ret->write_intensive = c.now.write_intensive;
+    ret->slowdown = all.slowdown;
+    ret->exposure = all.exposure;
+    ret->foreseen = all.foreseen;
+    ret->busy_threads = all.busy_threads;
     s->confidence = r->confidence_ns / r->judged_ns;
     tally_add(&last.phase, f, &last.pending);
     end_phase(&last);

@@ -60,3 +60,22 @@ void tally_add(struct tally *t, const struct machine_figures *f, const struct wi
             t->sum[i] += w->value[i];
     predict(t, f, w);
 }
+
+void tally_merge(struct tally *t, const struct tally *more)
+{
+    t->windows += more->windows;
+    t->have |= more->have;
+    for (int i = 0; i < WINDOW_FIELD_COUNT; i++)
+        t->sum[i] += more->sum[i];
+    t->judged += more->judged;
+    t->dram_ns += more->dram_ns;
+    t->placed_ns += more->placed_ns;
+    t->pm_ns += more->pm_ns;
+    t->busy_ns += more->busy_ns;
+    t->compute_ns += more->compute_ns;
+    t->service_ns += more->service_ns;
+    if (more->judged > 0) {
+        t->last_placed = more->last_placed;
+        t->last_pm = more->last_pm;
+    }
+}

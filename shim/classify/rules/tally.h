@@ -20,6 +20,8 @@ struct tally {
 };
 
 void tally_add(struct tally *t, const struct machine_figures *f, const struct window *w);
+/* What another one has counted, as well. */
+void tally_merge(struct tally *t, const struct tally *more);
 /* Can a field be added up over windows (and not, as the number of threads, only be told)? */
 bool tally_adds_up(enum window_field f);
 

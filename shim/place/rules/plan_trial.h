@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * A plan of call sites (site_plan.h) beside what it promised. In each window of counts, the time of
- * the work with its lines where they were found, and where the plan would have them: so how much
- * the program does at a time does not matter. Which sites it uses does, and the promise is for all
+ * A plan of call sites (site_plan.h) beside what it promised. Of all work since it began, the time
+ * with its lines where they were found, and where the plan would have them: so how much the
+ * program does at a time does not matter. Which sites it uses does, and the promise is for all
  * of a run as it was recorded: while PLAN_SEEN of that has not passed, a phase that uses what lies
- * on PM is no broken promise. A plan that takes PLAN_WORSE longer than it promised lasts for as
- * long as the purse of regret (regret.h) pays for the rest; then it is given up. Pure. */
+ * on PM is no broken promise; nor is, among windows, one that uses more of it than others. A plan
+ * that takes PLAN_WORSE longer than it promised lasts for as long as the purse of regret (regret.h)
+ * pays for the rest; then it is given up. Pure. */
 #ifndef HYBRID_PLACE_RULES_PLAN_TRIAL_H
 #define HYBRID_PLACE_RULES_PLAN_TRIAL_H
 
@@ -18,13 +19,16 @@
 struct plan_trial {
     struct regret_trial trial;
     double placed_ns, promised_ns; /* of all windows, elapsed time */
-    double lines;                  /* read and written in them */
+    double threads_ns;             /* that threads ran, */
+    struct work sum;               /* and what they did; exposure and foreseen times its reads */
 };
 
-/* `recorded`: the work of the recorded run, its shares those that the plan leaves on PM. false:
+/* `recorded`: lines of the recorded run, and the shares that the plan leaves on PM. false:
  * give it up; the trial has ended then. A window that tells nothing changes nothing. */
 bool plan_trial_window(struct plan_trial *t, struct regret *purse, double run_ns,
                        const struct machine_figures *f, const struct window *w,
                        const struct work *recorded);
+/* How much longer than promised, so far. */
+double plan_trial_ratio(const struct plan_trial *t);
 
 #endif

@@ -21,9 +21,28 @@ uint64_t site_plan_charge(uint64_t block)
 
 /* --- what a line is worth --------------------------------------------------------- */
 
-static double worth_of(const struct plan_site *s, const struct line_worth *w)
+/* In each behaviour. */
+struct worths {
+    struct line_worth in[PROFILE_BEHAVIOURS];
+};
+
+static double reads_in(const struct plan_work *k, const struct plan_site *s, unsigned b)
 {
-    return s->reads * w->read_ns + s->writes * w->write_ns;
+    return k->n > 1 ? s->reads * (double)s->reads_in[b] : s->reads;
+}
+
+static double writes_in(const struct plan_work *k, const struct plan_site *s, unsigned b)
+{
+    return k->n > 1 ? s->writes * (double)s->writes_in[b] : s->writes;
+}
+
+static double worth_of(const struct plan_work *k, const struct plan_site *s, const struct worths *w)
+{
+    double worth = 0;
+
+    for (unsigned b = 0; k && b < k->n; b++)
+        worth += reads_in(k, s, b) * w->in[b].read_ns + writes_in(k, s, b) * w->in[b].write_ns;
+    return worth;
 }
 
 /* --- the best set that fits -------------------------------------------------------- */
@@ -70,14 +89,14 @@ unsigned site_plan_blocks(const struct plan_site *s, uint64_t *ret_block)
     return (unsigned)count;
 }
 
-static struct plan_item item_of(const struct plan_site *s, unsigned index,
-                                const struct line_worth *w)
+static struct plan_item item_of(const struct plan_work *k, const struct plan_site *s,
+                                unsigned index, const struct worths *w)
 {
     struct plan_item it = {
         .index = (uint16_t)index, .held = s->held ? s->held : PLAN_ALWAYS, .key = s->key};
 
     it.count = site_plan_blocks(s, &it.block);
-    it.worth = worth_of(s, w) / (double)it.count;
+    it.worth = worth_of(k, s, w) / (double)it.count;
     it.density = it.worth / (double)it.block;
     return it;
 }
@@ -213,32 +232,138 @@ static void search_times(struct plan_item *it, unsigned n, uint64_t room)
 
 /* --- the plan -------------------------------------------------------------------------- */
 
-void site_plan_on_pm(const struct work *k, const struct plan_site *site,
-                     const struct site_plan *plan, double *ret_reads, double *ret_writes)
+static double part_on_dram(const struct plan_site *s, const struct plan_tier *p)
 {
-    double reads = k->reads, writes = k->writes;
-
-    for (unsigned i = 0; i < plan->n; i++) {
-        const struct plan_tier *p = &plan->place[i];
-        double part = p->dram_bytes == 0 ? 0
-                      : p->why == PLAN_PART && site[i].bytes > 0
-                          ? (double)p->dram_bytes / (double)site[i].bytes
-                          : 1;
-
-        reads -= site[i].reads * HY_MIN(part, 1);
-        writes -= site[i].writes * HY_MIN(part, 1);
-    }
-    *ret_reads = k->reads > 0 ? HY_MAX(reads / k->reads, 0) : 0;
-    *ret_writes = k->writes > 0 ? HY_MAX(writes / k->writes, 0) : 0;
+    if (p->dram_bytes == 0)
+        return 0;
+    double part =
+        p->why == PLAN_PART && s->bytes > 0 ? (double)p->dram_bytes / (double)s->bytes : 1;
+    return HY_MIN(part, 1.0);
 }
 
-struct work_time site_plan_time(const struct machine_figures *f, const struct work *work,
-                                const struct plan_site *site, const struct site_plan *plan)
+/* Lines on PM in a behaviour. */
+static void left_on_pm(const struct plan_work *k, const struct plan_site *site,
+                       const struct site_plan *plan, unsigned b, double *ret_reads,
+                       double *ret_writes)
 {
-    double reads, writes;
+    double reads = k->in[b].reads, writes = k->in[b].writes;
 
-    site_plan_on_pm(work, site, plan, &reads, &writes);
-    return work_time(f, work, reads, writes, work->threads);
+    for (unsigned i = 0; i < plan->n; i++) {
+        double part = part_on_dram(&site[i], &plan->place[i]);
+
+        reads -= part * reads_in(k, &site[i], b);
+        writes -= part * writes_in(k, &site[i], b);
+    }
+    *ret_reads = HY_MAX(reads, 0.0);
+    *ret_writes = HY_MAX(writes, 0.0);
+}
+
+static double share(double part, double all)
+{
+    return all > 0 ? part / all : 0;
+}
+
+struct work site_plan_lines(const struct plan_work *k, const struct plan_site *site,
+                            const struct site_plan *plan)
+{
+    struct work sum = {0};
+
+    for (unsigned b = 0; b < k->n; b++) {
+        double r, w;
+
+        left_on_pm(k, site, plan, b, &r, &w);
+        sum.reads += k->in[b].reads;
+        sum.writes += k->in[b].writes;
+        sum.pm_reads += r;
+        sum.pm_writes += w;
+    }
+    sum.pm_reads = share(sum.pm_reads, sum.reads);
+    sum.pm_writes = share(sum.pm_writes, sum.writes);
+    return sum;
+}
+
+double site_plan_time(const struct machine_figures *f, const struct plan_work *k,
+                      const struct plan_site *site, const struct site_plan *plan)
+{
+    double time = 0;
+
+    for (unsigned b = 0; b < k->n; b++) {
+        const struct work *in = &k->in[b];
+        double r, w;
+
+        left_on_pm(k, site, plan, b, &r, &w);
+        time += work_time(f, in, share(r, in->reads), share(w, in->writes), in->threads).total_ns;
+    }
+    return time;
+}
+
+/* With its behaviours one after the other, or as if they were mixed. */
+static double time_of(const struct machine_figures *f, const struct plan_work *k,
+                      const struct plan_site *site, const struct site_plan *plan, bool each)
+{
+    if (each)
+        return site_plan_time(f, k, site, plan);
+    struct work at = site_plan_lines(k, site, plan);
+    return work_time(f, &k->all, at.pm_reads, at.pm_writes, k->all.threads).total_ns;
+}
+
+double site_plan_time_at(const struct machine_figures *f, const struct plan_work *k, double pm)
+{
+    double time = 0;
+
+    for (unsigned b = 0; b < k->n; b++)
+        time += work_time(f, &k->in[b], pm, pm, k->in[b].threads).total_ns;
+    return time;
+}
+
+/* A line's worth in each behaviour, or on average of the run in all of them, as the plan leaves
+ * them; NULL: with all on PM. */
+static void find_worths(const struct machine_figures *f, const struct plan_work *k,
+                        const struct plan_site *site, const struct site_plan *plan, bool each,
+                        struct worths *ret)
+{
+    struct work at = k->all;
+
+    at.pm_reads = at.pm_writes = 1;
+    if (plan && !each)
+        at = site_plan_lines(k, site, plan);
+    if (!each)
+        ret->in[0] = work_line_worth(f, &k->all, at.pm_reads, at.pm_writes);
+    for (unsigned b = 0; b < k->n; b++) {
+        const struct work *in = &k->in[b];
+        double r = in->reads, w = in->writes;
+
+        if (plan && each)
+            left_on_pm(k, site, plan, b, &r, &w);
+        ret->in[b] =
+            each ? work_line_worth(f, in, share(r, in->reads), share(w, in->writes)) : ret->in[0];
+    }
+}
+
+/* `part` of the way from the one to the other. */
+static struct worths between(const struct worths *from, const struct worths *to, double part)
+{
+    struct worths w = *from;
+
+    for (unsigned b = 0; b < PROFILE_BEHAVIOURS; b++) {
+        w.in[b].read_ns += part * (to->in[b].read_ns - w.in[b].read_ns);
+        w.in[b].write_ns += part * (to->in[b].write_ns - w.in[b].write_ns);
+    }
+    return w;
+}
+
+static struct line_worth mean_worth(const struct plan_work *k, const struct worths *w)
+{
+    double reads = 0, writes = 0;
+    struct line_worth sum = {0, 0};
+
+    for (unsigned b = 0; k && b < k->n; b++) {
+        reads += k->in[b].reads;
+        writes += k->in[b].writes;
+        sum.read_ns += k->in[b].reads * w->in[b].read_ns;
+        sum.write_ns += k->in[b].writes * w->in[b].write_ns;
+    }
+    return (struct line_worth){share(sum.read_ns, reads), share(sum.write_ns, writes)};
 }
 
 static void place_item(const struct plan_item *it, const struct plan_site *s, uint64_t share,
@@ -280,15 +405,17 @@ static void rank(struct site_plan *plan, const struct plan_item *it, unsigned n)
 }
 
 /* The best set if a line is worth `w`. `it` has room for all sites. */
-static void plan_with(const struct line_worth *w, const struct plan_site *site, unsigned n,
-                      uint64_t share, struct plan_item *it, struct site_plan *ret)
+static void plan_with(const struct plan_work *work, const struct worths *w,
+                      const struct plan_site *site, unsigned n, uint64_t share,
+                      struct plan_item *it, struct site_plan *ret)
 {
+    struct line_worth mean = mean_worth(work, w);
     static const struct plan_item none;
     uint64_t named = 0, free;
     unsigned wanted = 0;
 
     for (unsigned i = 0; i < n; i++)
-        it[i] = item_of(&site[i], i, w);
+        it[i] = item_of(work, &site[i], i, w);
     sort(it, n);
     for (unsigned k = 0; k < n; k++)
         if (site[it[k].index].fixed && site[it[k].index].tier == HY_DRAM)
@@ -302,8 +429,8 @@ static void plan_with(const struct line_worth *w, const struct plan_site *site, 
     memset(ret, 0, sizeof(*ret));
     ret->n = n;
     ret->share = share;
-    ret->read_ns = w->read_ns;
-    ret->write_ns = w->write_ns;
+    ret->read_ns = mean.read_ns;
+    ret->write_ns = mean.write_ns;
     ret->exact = search(candidate, wanted, free);
     if (!share_a_time(candidate, wanted)) {
         ret->exact = false;
@@ -322,41 +449,39 @@ static void plan_with(const struct line_worth *w, const struct plan_site *site, 
     rank(ret, it, n);
 }
 
-void site_plan_make(const struct machine_figures *f, const struct work *work,
+void site_plan_make(const struct machine_figures *f, const struct plan_work *work,
                     const struct plan_site *site, unsigned n, uint64_t share,
                     struct plan_scratch *scratch, struct site_plan *ret)
 {
-    struct plan_item *it = scratch->item;
-    struct site_plan *other = &scratch->other;
-    struct line_worth w = {0, 0};
-
-    n = HY_MIN(n, (unsigned)PLAN_MAX);
-    if (work != NULL)
-        w = work_line_worth(f, work, 1, 1);
-    plan_with(&w, site, n, share, it, ret);
-    if (work == NULL)
-        return;
     /* The worth of a line changes with what is on DRAM already: again from there, where that is
      * surely better. The prediction is for a run that does the same all the time; a program
      * writes in bursts that fill PM while they last, and then a line is worth what it is worth
-     * with all on PM, from where the first set comes. */
-    double time = site_plan_time(f, work, site, ret).total_ns;
-    for (int round = 0; round < 4; round++) {
-        double reads, writes, t;
+     * with all on PM, from where the first set comes. Then what is known of the bursts is asked:
+     * one that is shorter than a window is still not seen, so again it must be surely better. */
+    static const double rest[] = {1, 0, 0.25, 0.5, 0.75};
+    struct plan_item *it = scratch->item;
+    struct site_plan *other = &scratch->other;
+    struct worths all = {0}, here = {0}, w;
 
-        site_plan_on_pm(work, site, ret, &reads, &writes);
-        w = work_line_worth(f, work, reads, writes);
-        if (round > 0) { /* halfway between the ends */
-            struct line_worth all = work_line_worth(f, work, 1, 1);
-            double part = round / 4.0;
-            w.read_ns = part * all.read_ns + (1 - part) * w.read_ns;
-            w.write_ns = part * all.write_ns + (1 - part) * w.write_ns;
+    n = HY_MIN(n, (unsigned)PLAN_MAX);
+    if (work != NULL)
+        find_worths(f, work, site, NULL, false, &all);
+    plan_with(work, &all, site, n, share, it, ret);
+    for (int each = 0; work != NULL && each < (work->n > 1 ? 2 : 1); each++) {
+        double t, time = time_of(f, work, site, ret, each);
+
+        if (each)
+            find_worths(f, work, site, NULL, true, &all);
+        find_worths(f, work, site, ret, each, &here);
+        for (unsigned i = each ? 0 : 1; i < HY_ARRAY_SIZE(rest); i++) {
+            w = between(&here, &all, rest[i]);
+            plan_with(work, &w, site, n, share, it, other);
+            t = time_of(f, work, site, other, each);
+            if (t >= time * (1 - PREDICTION_ERROR))
+                continue;
+            time = t;
+            *ret = *other;
+            find_worths(f, work, site, ret, each, &here);
         }
-        plan_with(&w, site, n, share, it, other);
-        t = site_plan_time(f, work, site, other).total_ns;
-        if (t >= time * (1 - PREDICTION_ERROR))
-            continue;
-        time = t;
-        *ret = *other;
     }
 }

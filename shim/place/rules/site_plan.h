@@ -4,10 +4,12 @@
  *
  * What a line is worth is the slope of the predicted time (slowdown.h), so it is latency that
  * counts for a program that waits for it, and the bandwidth of PM, where writes are dear, for
- * one that fills it. Sites are ranked by what a byte of DRAM saves; the sites that get DRAM
- * are the best set that fits, found by branch and bound, which is exact for as many sites as
- * matter. Blocks are placed as a whole, a site of many blocks also in part; where the system
- * splits large blocks, so are these, taken as read and written alike in all their pages.
+ * one that fills it. That is another one in each behaviour of the program: what is written in
+ * bursts fills PM while they last, though it would not if it came evenly. Sites are ranked by what
+ * a byte of DRAM saves; the sites that get DRAM are the best set that fits, found by branch and
+ * bound, which is exact for as many sites as matter. Blocks are placed as a whole, a site of many
+ * blocks also in part; where the system splits large blocks, so are these, taken as read and
+ * written alike in all their pages.
  *
  * Sites that do not hold memory at the same time can have the same DRAM. The run is cut into
  * PLAN_TIMES parts by what it has allocated; where no part is common to all sites, the set is the
@@ -24,13 +26,22 @@
 /* What a large block is split into, in a plan. Smaller parts would be no better plan. */
 #define PLAN_SPLIT ((uint64_t)64 * HY_KIB)
 
+/* The work of a run: as one, and its behaviours, one after the other. */
+struct plan_work {
+    struct work all;
+    struct work in[PROFILE_BEHAVIOURS];
+    unsigned n; /* at least 1; where it is 1, that is all */
+};
+
 struct plan_site {
     uint64_t bytes;       /* most of it in use at a time */
     uint64_t block;       /* its largest block; 0: not known, taken as all */
     double reads, writes; /* lines, over the whole run */
-    uint32_t held;        /* a bit for each part of the run in which it holds memory; 0: all */
-    bool parts;           /* its blocks can be split: only their first pages may be on DRAM */
-    bool fixed;           /* somebody has named its tier */
+    /* Of these, the part in each behaviour, where the work has more than one. */
+    float reads_in[PROFILE_BEHAVIOURS], writes_in[PROFILE_BEHAVIOURS];
+    uint32_t held; /* a bit for each part of the run in which it holds memory; 0: all */
+    bool parts;    /* its blocks can be split: only their first pages may be on DRAM */
+    bool fixed;    /* somebody has named its tier */
     enum hy_tier tier;
     uint64_t key; /* breaks ties: the order of sites must not matter */
 };
@@ -55,7 +66,7 @@ struct plan_tier {
 struct site_plan {
     unsigned n;
     uint64_t share, dram_bytes;
-    double read_ns, write_ns; /* what a line on DRAM saves */
+    double read_ns, write_ns; /* what a line on DRAM saves, on average */
     bool exact;               /* no better set exists by these figures */
     uint16_t order[PLAN_MAX]; /* best first: those that get DRAM, then the others */
     struct plan_tier place[PLAN_MAX];
@@ -84,22 +95,23 @@ void site_plan_split(const struct profile *p, struct plan_site *site);
 unsigned site_plan_blocks(const struct plan_site *s, uint64_t *ret_block);
 /* The work that a profile tells of: lines of its sites, the rest from its slowdown and class
  * where it does not say more. -ENODATA: no site has counts, so there is nothing to plan by. */
-int site_plan_work(const struct profile *p, const struct machine_figures *f, struct work *ret);
+int site_plan_work(const struct profile *p, const struct machine_figures *f, struct plan_work *ret);
 /* Sites of a profile as the plan wants them, index by index, and behind them the rest of its
  * memory, if it tells of more than its sites hold. A site that begins with the frames of one
  * whose tier is named has that tier. Returns how many. */
 unsigned site_plan_sites(const struct profile *p, struct plan_site site[PLAN_MAX]);
-/* work NULL: only what is named is placed. The best set for lines as they are worth with all on PM,
- * or one that is predicted to be faster by more than predictions err. Never more than `share` bytes
- * but for what is named. Half a millisecond up to a hundred sites, 10 at worst. */
-void site_plan_make(const struct machine_figures *f, const struct work *work,
+/* work NULL: only what is named is placed. The best set for lines as they are worth on average with
+ * all on PM, or one that is predicted to be faster by more than predictions err. Never more than
+ * `share` bytes but for what is named. Two milliseconds up to a hundred sites, 10 at worst. */
+void site_plan_make(const struct machine_figures *f, const struct plan_work *work,
                     const struct plan_site *site, unsigned n, uint64_t share,
                     struct plan_scratch *scratch, struct site_plan *ret);
-/* Shares of the lines that it leaves on PM. */
-void site_plan_on_pm(const struct work *work, const struct plan_site *site,
-                     const struct site_plan *plan, double *ret_reads, double *ret_writes);
-/* The predicted time of the work under the plan. */
-struct work_time site_plan_time(const struct machine_figures *f, const struct work *work,
-                                const struct plan_site *site, const struct site_plan *plan);
+/* All lines of the work, and the shares of them that the plan leaves on PM; no more is set. */
+struct work site_plan_lines(const struct plan_work *work, const struct plan_site *site,
+                            const struct site_plan *plan);
+/* The predicted time of the work under the plan, and with this share of all lines on PM; ns. */
+double site_plan_time(const struct machine_figures *f, const struct plan_work *work,
+                      const struct plan_site *site, const struct site_plan *plan);
+double site_plan_time_at(const struct machine_figures *f, const struct plan_work *work, double pm);
 
 #endif

@@ -42,18 +42,32 @@ static void find_compute(const struct machine_figures *f, double slowdown, struc
     k->compute_ns = hi;
 }
 
-int site_plan_work(const struct profile *p, const struct machine_figures *f, struct work *ret)
+/* Of lines, the part in each behaviour: as the site tells, or as all lines are. */
+static void find_parts(const struct profile *p, const uint64_t *list, bool writes,
+                       float ret[PROFILE_BEHAVIOURS])
 {
-    struct work k = {.threads = THREADS, .foreseen = FORESEEN, .exposure = EXPOSED_BANDWIDTH};
+    double n[PROFILE_BEHAVIOURS], sum = 0;
 
-    for (unsigned i = 0; i < p->n_sites; i++) {
-        k.reads += (double)p->sites[i].reads;
-        k.writes += (double)p->sites[i].writes;
-    }
-    if (k.reads + k.writes <= 0)
-        return -ENODATA;
-    k.reads = HY_MAX(k.reads, (double)p->source.reads);
-    k.writes = HY_MAX(k.writes, (double)p->source.writes);
+    for (int told = list != NULL; told >= 0 && sum <= 0; told--)
+        for (unsigned b = 0; b < p->n_behaviours; b++) {
+            const struct profile_behaviour *in = &p->behaviours[b];
+
+            n[b] = told ? (double)list[b] : writes ? (double)in->writes : (double)in->reads;
+            sum += n[b];
+        }
+    for (unsigned b = 0; b < p->n_behaviours; b++)
+        ret[b] = (float)(sum > 0 ? n[b] / sum : 1.0 / p->n_behaviours);
+}
+
+/* The work of all of a run; reads and writes are what its sites have. */
+static struct work whole(const struct profile *p, double reads, double writes)
+{
+    struct work k = {.reads = HY_MAX(reads, (double)p->source.reads),
+                     .writes = HY_MAX(writes, (double)p->source.writes),
+                     .threads = THREADS,
+                     .foreseen = FORESEEN,
+                     .exposure = EXPOSED_BANDWIDTH};
+
     if (p->cls == HY_CLASS_LATENCY) {
         k.exposure = EXPOSED_LATENCY;
         k.foreseen = 0;
@@ -64,8 +78,61 @@ int site_plan_work(const struct profile *p, const struct machine_figures *f, str
         k.foreseen = HY_MIN(p->foreseen, 1);
     if (p->busy_threads > 0)
         k.threads = p->busy_threads;
-    find_compute(f, p->slowdown, &k);
-    *ret = k;
+    return k;
+}
+
+/* One that is told of; what it does not say is as in the whole run, and its sites' lines are added
+ * already. */
+static struct work behaviour(const struct profile_behaviour *b, const struct work *all,
+                             const struct work *sites)
+{
+    struct work k = *all;
+
+    k.reads = HY_MAX((double)b->reads, sites->reads);
+    k.writes = HY_MAX((double)b->writes, sites->writes);
+    if (b->busy_threads > 0) { /* else nothing was judged */
+        k.threads = b->busy_threads;
+        k.exposure = b->exposure;
+        k.foreseen = b->foreseen;
+    }
+    return k;
+}
+
+/* The parts of a site's lines in each behaviour. */
+static void site_parts(const struct profile *p, const struct profile_site *s, struct plan_site *ret)
+{
+    find_parts(p, s->n_reads_in ? s->reads_in : NULL, false, ret->reads_in);
+    find_parts(p, s->n_writes_in ? s->writes_in : NULL, true, ret->writes_in);
+}
+
+int site_plan_work(const struct profile *p, const struct machine_figures *f, struct plan_work *ret)
+{
+    struct work sites[PROFILE_BEHAVIOURS] = {0};
+    double reads = 0, writes = 0;
+
+    for (unsigned i = 0; i < p->n_sites; i++) {
+        const struct profile_site *s = &p->sites[i];
+        struct plan_site part;
+
+        reads += (double)s->reads;
+        writes += (double)s->writes;
+        site_parts(p, s, &part);
+        for (unsigned b = 0; b < p->n_behaviours; b++) {
+            sites[b].reads += (double)s->reads * (double)part.reads_in[b];
+            sites[b].writes += (double)s->writes * (double)part.writes_in[b];
+        }
+    }
+    if (reads + writes <= 0)
+        return -ENODATA;
+    struct work all = whole(p, reads, writes);
+    ret->n = HY_MAX(p->n_behaviours, 1u);
+    ret->all = all;
+    find_compute(f, p->slowdown, &ret->all);
+    ret->in[0] = ret->all;
+    for (unsigned b = 0; b < p->n_behaviours; b++) {
+        ret->in[b] = behaviour(&p->behaviours[b], &all, &sites[b]);
+        find_compute(f, p->behaviours[b].slowdown, &ret->in[b]);
+    }
     return 0;
 }
 
@@ -107,6 +174,24 @@ static void named_tier(const struct profile *p, const struct profile_site *s, st
     }
 }
 
+/* The lines of each behaviour that are of no site, as parts of those in all of them. */
+static void find_rest(const struct profile *p, const struct plan_site *site, bool writes,
+                      float ret[PROFILE_BEHAVIOURS])
+{
+    uint64_t left[PROFILE_BEHAVIOURS];
+
+    for (unsigned b = 0; b < p->n_behaviours; b++) {
+        const struct profile_behaviour *in = &p->behaviours[b];
+        double lines = writes ? (double)in->writes : (double)in->reads;
+
+        for (unsigned i = 0; i < p->n_sites; i++)
+            lines -= writes ? site[i].writes * (double)site[i].writes_in[b]
+                            : site[i].reads * (double)site[i].reads_in[b];
+        left[b] = (uint64_t)HY_MAX(lines, 0.0);
+    }
+    find_parts(p, left, writes, ret);
+}
+
 /* What was not allocated at a site that the profile knows. */
 static bool rest_of(const struct profile *p, const struct plan_site *site, struct plan_site *ret)
 {
@@ -120,6 +205,8 @@ static bool rest_of(const struct profile *p, const struct plan_site *site, struc
         rest.reads -= HY_MIN(rest.reads, site[i].reads);
         rest.writes -= HY_MIN(rest.writes, site[i].writes);
     }
+    find_rest(p, site, false, rest.reads_in);
+    find_rest(p, site, true, rest.writes_in);
     *ret = rest;
     return rest.bytes >= REST_BLOCK;
 }
@@ -142,6 +229,7 @@ unsigned site_plan_sites(const struct profile *p, struct plan_site site[PLAN_MAX
                                      .writes = (double)s->writes,
                                      .held = site_times_held(&times, s->from, s->until),
                                      .key = key_of(s)};
+        site_parts(p, s, &site[i]);
         if (any)
             named_tier(p, s, &site[i]);
     }

@@ -29,12 +29,19 @@ static void add_text(struct textbuf *o, const char *key, const char *text)
         textbuf_add(o, "# %s: its text cannot be written here\n", key);
 }
 
+static void add_milli(struct textbuf *o, double value)
+{
+    uint64_t milli = (uint64_t)(HY_MAX(value, 0.0) * 1000 + 0.5);
+    textbuf_add(o, " %" PRIu64 ".%03u", milli / 1000, (unsigned)(milli % 1000));
+}
+
 static void add_decimal(struct textbuf *o, const char *key, double value, double least)
 {
     if (value < least || value >= 1e12)
         return;
-    uint64_t milli = (uint64_t)(value * 1000 + 0.5);
-    textbuf_add(o, "%s = %" PRIu64 ".%03u\n", key, milli / 1000, (unsigned)(milli % 1000));
+    textbuf_add(o, "%s =", key);
+    add_milli(o, value);
+    textbuf_add(o, "\n");
 }
 
 static void add_size(struct textbuf *o, const char *key, uint64_t bytes)
@@ -98,13 +105,24 @@ static void write_options(struct textbuf *o, const struct profile *p)
 
 static void write_phase(struct textbuf *o, unsigned i, const struct profile_phase *p)
 {
-    uint64_t milli = (uint64_t)(p->slowdown * 1000 + 0.5);
     const char *cls;
     size_t n = text_choice_word(options_info(OPT_CLASS)->allowed, (int)p->cls, &cls);
 
     textbuf_add(o, "phase%u = %" PRIu64 " %.*s", i + 1, p->start_ms, (int)n, cls);
-    if (milli > 0)
-        textbuf_add(o, " %" PRIu64 ".%03u", milli / 1000, (unsigned)(milli % 1000));
+    if (p->slowdown >= 0.0005)
+        add_milli(o, p->slowdown);
+    textbuf_add(o, "\n");
+}
+
+static void write_behaviour(struct textbuf *o, unsigned i, const struct profile_behaviour *b)
+{
+    textbuf_add(o, "behaviour%u =", i + 1);
+    add_milli(o, b->ms);
+    textbuf_add(o, " %" PRIu64 " %" PRIu64, b->reads, b->writes);
+    add_milli(o, b->slowdown);
+    add_milli(o, b->exposure);
+    add_milli(o, b->foreseen);
+    add_milli(o, b->busy_threads);
     textbuf_add(o, "\n");
 }
 
@@ -155,6 +173,10 @@ static void write_source(struct textbuf *o, const struct profile *p)
         textbuf_add(o, "\n[phases]\n");
     for (unsigned i = 0; i < p->n_phases; i++)
         write_phase(o, i, &p->phases[i]);
+    if (p->n_behaviours > 0)
+        textbuf_add(o, "\n[behaviours]\n");
+    for (unsigned i = 0; i < p->n_behaviours; i++)
+        write_behaviour(o, i, &p->behaviours[i]);
     if (p->n_tasks > 0)
         textbuf_add(o, "\n[tasks]\n");
     for (unsigned i = 0; i < p->n_tasks; i++)
@@ -182,6 +204,16 @@ static void write_source(struct textbuf *o, const struct profile *p)
     }
 }
 
+static void add_counts(struct textbuf *o, const char *key, const uint64_t *n, unsigned count)
+{
+    if (count == 0)
+        return;
+    textbuf_add(o, "%s =", key);
+    for (unsigned i = 0; i < count; i++)
+        textbuf_add(o, " %" PRIu64, n[i]);
+    textbuf_add(o, "\n");
+}
+
 static void write_site(struct textbuf *o, const struct profile_site *s, bool accesses)
 {
     textbuf_add(o, "\n[site %s]\n", s->name);
@@ -202,6 +234,8 @@ static void write_site(struct textbuf *o, const struct profile_site *s, bool acc
     add_decimal(o, "until", s->until, 0.001);
     if (accesses)
         textbuf_add(o, "reads = %" PRIu64 "\nwrites = %" PRIu64 "\n", s->reads, s->writes);
+    add_counts(o, "reads-in", s->reads_in, s->n_reads_in);
+    add_counts(o, "writes-in", s->writes_in, s->n_writes_in);
 }
 
 int64_t profile_write(const struct profile *p, const struct profile_module *modules,

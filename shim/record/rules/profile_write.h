@@ -10,7 +10,7 @@
 /* Lines of an INI file that inih reads whole. */
 #define PROFILE_LINE_MAX 198
 /* Enough for any profile with `sites` sites. */
-#define PROFILE_WRITE_CAP(sites) ((size_t)64 * HY_KIB + (size_t)(sites)*HY_KIB)
+#define PROFILE_WRITE_CAP(sites) ((size_t)64 * HY_KIB + (size_t)(sites)*3 / 2 * HY_KIB)
 
 /* `comment`: lines for the top, each becomes one that begins with '#'. The length; -ENOSPC.
  * Names of sites must differ (profile_number_sites). */

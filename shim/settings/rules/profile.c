@@ -13,7 +13,7 @@
 
 #include "base/text.h"
 
-#define SECTIONS "app|options|site|threads|machine|recorded|phases|modules|tasks"
+#define SECTIONS "app|options|site|threads|machine|recorded|phases|modules|tasks|behaviours"
 
 bool profile_hushed(struct parser *ps)
 {
@@ -164,9 +164,9 @@ static enum section enter_site(struct parser *ps, const char *name, size_t len)
 /* A line that starts with '['. len without trailing blanks. */
 static enum section enter_section(struct parser *ps, const char *line, size_t len)
 {
-    static const enum section sections[] = {SEC_APP,     SEC_OPTIONS, SEC_SITE,
-                                            SEC_THREADS, SEC_MACHINE, SEC_RECORDED,
-                                            SEC_PHASES,  SEC_MODULES, SEC_TASKS};
+    static const enum section sections[] = {SEC_APP,     SEC_OPTIONS,   SEC_SITE,   SEC_THREADS,
+                                            SEC_MACHINE, SEC_RECORDED,  SEC_PHASES, SEC_MODULES,
+                                            SEC_TASKS,   SEC_BEHAVIOURS};
     const char *close = memchr(line, ']', len);
     size_t word = 0;
     int n;
@@ -277,6 +277,7 @@ static void finish_sites(struct parser *ps)
         kept++;
     }
     p->n_sites = kept;
+    profile_check_behaviours(ps);
 }
 
 int profile_parse(const char *text, size_t len, const char *name, struct profile *ret,
@@ -306,8 +307,9 @@ int profile_parse(const char *text, size_t len, const char *name, struct profile
     }
     if (!ps.known_section) {
         ps.problems = 0;
-        profile_tell(&ps, "no section of a profile is in the file (%s)",
-                     "app, options, site, threads, machine, recorded, phases, modules or tasks");
+        profile_tell(
+            &ps, "no section of a profile is in the file (%s)",
+            "app, options, site, threads, machine, recorded, phases, modules, tasks or behaviours");
         return -EINVAL;
     }
     return 0;

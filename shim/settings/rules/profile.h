@@ -15,6 +15,7 @@
 #define PROFILE_MAX_PHASES   32
 #define PROFILE_MAX_TASKS    64
 #define PROFILE_MAX_NEEDS    8
+#define PROFILE_BEHAVIOURS   8
 #define PROFILE_MAX_MODULES  64
 #define PROFILE_TEXT_CAP     96
 #define PROFILE_PATH_CAP     152
@@ -34,6 +35,9 @@ struct profile_site {
     bool has_tier;
     enum hy_tier tier;
     uint64_t count, bytes, live_bytes, min_size, max_size, reads, writes;
+    /* Of reads and writes, those in each behaviour; none: as all the program's are. */
+    uint64_t reads_in[PROFILE_BEHAVIOURS], writes_in[PROFILE_BEHAVIOURS];
+    uint8_t n_reads_in, n_writes_in;
     double from, until; /* when it held memory: shares of all that the run allocated, before its
                          * first block and at the end of its last; until 0: to the end */
 };
@@ -43,6 +47,15 @@ struct profile_phase {
     uint64_t start_ms;
     enum hy_class cls;
     double slowdown; /* 0 = not known */
+};
+
+/* Windows in which the program read and wrote the same call sites at the same rates, whenever they
+ * were: programs write in bursts, and what is slow is a burst, not the average. */
+struct profile_behaviour {
+    double ms;
+    uint64_t reads, writes; /* lines, by the counters */
+    double slowdown;        /* and the work, as of the whole run below */
+    double exposure, foreseen, busy_threads;
 };
 
 /* A type of OpenMP tasks: its function, the whole pages of the data that its dependences name, and
@@ -92,6 +105,8 @@ struct profile {
     uint32_t threads[HY_TIERS], threads_seen;
     struct profile_phase phases[PROFILE_MAX_PHASES];
     unsigned n_phases;
+    struct profile_behaviour behaviours[PROFILE_BEHAVIOURS];
+    unsigned n_behaviours;
     struct profile_source source;
     /* options set by [options], key -> text; applied below the environment */
     struct {

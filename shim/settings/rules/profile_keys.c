@@ -33,11 +33,13 @@ enum site_key {
     SITE_WRITES,
     SITE_NTH,
     SITE_FROM,
-    SITE_UNTIL
+    SITE_UNTIL,
+    SITE_READS_IN,
+    SITE_WRITES_IN
 };
 #define SITE_KEYS                                                                                  \
     "frame0|frame1|frame2|frame3|frame4|frame5|frame6|frame7|tier|count|bytes|"                    \
-    "live-bytes|min-size|max-size|reads|writes|nth|from|until"
+    "live-bytes|min-size|max-size|reads|writes|nth|from|until|reads-in|writes-in"
 #define THREAD_KEYS "dram|pm|seen" /* the first in the order of enum hy_tier */
 
 bool profile_set_frame(struct hy_frame *frame, const char *value)
@@ -169,6 +171,13 @@ static void site_key(struct parser *ps, int key, const char *name, const char *v
             s->nth = (uint8_t)n;
         else
             profile_tell_value(ps, name, value, "a whole number from 1 to 255");
+    } else if (key >= SITE_READS_IN) {
+        bool reads = key == SITE_READS_IN;
+        unsigned n = profile_counts(value, reads ? s->reads_in : s->writes_in);
+
+        *(reads ? &s->n_reads_in : &s->n_writes_in) = (uint8_t)n;
+        if (n == 0)
+            profile_tell_value(ps, name, value, "up to 8 whole numbers, such as 1200 0 34");
     } else if (key >= SITE_FROM) {
         double d;
 
@@ -334,24 +343,38 @@ static bool parse_phase(const char *value, struct profile_phase *ret)
     return true;
 }
 
+bool profile_is_next(struct parser *ps, const char *what, const char *name, unsigned had,
+                     unsigned most)
+{
+    size_t len = strlen(what);
+    char first[16];
+    uint64_t n;
+
+    if (strncmp(name, what, len) != 0 || text_parse_u64(name + len, strlen(name + len), &n) < 0) {
+        (void)snprintf(first, sizeof(first), "%s1", what);
+        profile_tell_not_in_list(ps, "key", name, strlen(name), first);
+    } else if (n != had + 1 || n > most) {
+        profile_tell(ps,
+                     "%ss are numbered from 1 to at most %u, one after the other; this one is "
+                     "ignored",
+                     what, most);
+    } else {
+        return true;
+    }
+    return false;
+}
+
 static void phase_key(struct parser *ps, const char *name, const char *value)
 {
     struct profile *p = ps->p;
-    uint64_t n;
 
-    if (strncmp(name, "phase", 5) != 0 || text_parse_u64(name + 5, strlen(name + 5), &n) < 0) {
-        profile_tell_not_in_list(ps, "key", name, strlen(name), "phase1");
-    } else if (n != p->n_phases + 1 || n > PROFILE_MAX_PHASES) {
-        profile_tell(ps,
-                     "phases are numbered from 1 to at most %d, one after the other; this one "
-                     "is ignored",
-                     PROFILE_MAX_PHASES);
-    } else if (parse_phase(value, &p->phases[p->n_phases])) {
+    if (!profile_is_next(ps, "phase", name, p->n_phases, PROFILE_MAX_PHASES))
+        return;
+    if (parse_phase(value, &p->phases[p->n_phases]))
         p->n_phases++;
-    } else {
+    else
         profile_tell_value(ps, name, value,
                            "milliseconds, class and slowdown, as in 120 bandwidth 5.97");
-    }
 }
 
 static void module_key(struct parser *ps, const char *name, const char *value)
@@ -446,6 +469,9 @@ void profile_key(struct parser *ps, const char *name, const char *value)
         break;
     case SEC_TASKS:
         profile_task_key(ps, name, value);
+        break;
+    case SEC_BEHAVIOURS:
+        profile_behaviour_key(ps, name, value);
         break;
     }
 }

@@ -19,6 +19,7 @@ enum section {
     SEC_PHASES,
     SEC_MODULES,
     SEC_TASKS,
+    SEC_BEHAVIOURS,
 };
 
 struct parser {
@@ -54,9 +55,18 @@ void profile_tell_not_in_list(struct parser *ps, const char *what, const char *n
  * none, and nothing is taken. */
 bool profile_set_frame(struct hy_frame *frame, const char *value);
 bool profile_next_word(const char **at, char *word, size_t cap);
+/* Is this key `what` and the number behind those `had`, which are at most `most`? Else it is told.
+ */
+bool profile_is_next(struct parser *ps, const char *what, const char *name, unsigned had,
+                     unsigned most);
 
-/* A key of [tasks]. */
+/* A key of [tasks], of [behaviours]. */
 void profile_task_key(struct parser *ps, const char *name, const char *value);
+void profile_behaviour_key(struct parser *ps, const char *name, const char *value);
+/* Lines of a site in each behaviour; 0: it is no such list. */
+unsigned profile_counts(const char *value, uint64_t ret[PROFILE_BEHAVIOURS]);
+/* When all is read: lists that are not of as many as there are behaviours go. */
+void profile_check_behaviours(struct parser *ps);
 /* A key of the present section. */
 void profile_key(struct parser *ps, const char *name, const char *value);
 

@@ -51,20 +51,13 @@ static bool parse_task(const char *value, struct profile_task *ret)
 void profile_task_key(struct parser *ps, const char *name, const char *value)
 {
     struct profile *p = ps->p;
-    uint64_t n;
 
-    if (strncmp(name, "task", 4) != 0 || text_parse_u64(name + 4, strlen(name + 4), &n) < 0) {
-        profile_tell_not_in_list(ps, "key", name, strlen(name), "task1");
-    } else if (n != p->n_tasks + 1 || n > PROFILE_MAX_TASKS) {
-        profile_tell(ps,
-                     "tasks are numbered from 1 to at most %d, one after the other; this one is "
-                     "ignored",
-                     PROFILE_MAX_TASKS);
-    } else if (parse_task(value, &p->tasks[p->n_tasks])) {
+    if (!profile_is_next(ps, "task", name, p->n_tasks, PROFILE_MAX_TASKS))
+        return;
+    if (parse_task(value, &p->tasks[p->n_tasks]))
         p->n_tasks++;
-    } else {
+    else
         profile_tell_value(ps, name, value,
                            "code, data, count, time on DRAM and on PM, as in "
                            "0123abcd+0x4f0 256K+64K 120 310us -");
-    }
 }

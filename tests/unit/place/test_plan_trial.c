@@ -21,19 +21,24 @@ static int setup(void **state)
     return figures_default("optane", &figures);
 }
 
-/* `pm`: share of its lines that are found on PM. */
-static struct window window_of(double pm)
+/* `lines` are read and written, `pm` of them on PM. */
+static struct window window_with(double lines, double pm)
 {
     struct window w = {0};
     window_set(&w, WINDOW_elapsed_ns, (uint64_t)WINDOW_NS);
     window_set(&w, WINDOW_busy_ns, (uint64_t)(8 * WINDOW_NS));
     window_set(&w, WINDOW_threads, 8);
     window_set(&w, WINDOW_stall_ns, (uint64_t)(6 * WINDOW_NS));
-    window_set(&w, WINDOW_reads, (uint64_t)(LINES / 2));
-    window_set(&w, WINDOW_reads_pm, (uint64_t)(LINES / 2 * pm));
-    window_set(&w, WINDOW_writes, (uint64_t)(LINES / 2));
-    window_set(&w, WINDOW_writes_pm, (uint64_t)(LINES / 2 * pm));
+    window_set(&w, WINDOW_reads, (uint64_t)(lines / 2));
+    window_set(&w, WINDOW_reads_pm, (uint64_t)(lines / 2 * pm));
+    window_set(&w, WINDOW_writes, (uint64_t)(lines / 2));
+    window_set(&w, WINDOW_writes_pm, (uint64_t)(lines / 2 * pm));
     return w;
+}
+
+static struct window window_of(double pm)
+{
+    return window_with(LINES, pm);
 }
 
 /* Windows until the plan is given up, at most `most`; all found `pm`, promised 0.3. */
@@ -84,6 +89,25 @@ static void a_phase_is_no_broken_promise(void **state)
     assert_int_equal(lasts(&t, &purse, 0.25, 5, 1000), 1000);
 }
 
+/* What comes in bursts and fills PM while they last is on the whole where it was promised. */
+static void a_burst_is_no_broken_promise(void **state)
+{
+    const double lines = 4 * LINES;
+    const struct work recorded = {.reads = WINDOWS * lines / 2,
+                                  .writes = WINDOWS * lines / 2,
+                                  .pm_reads = 0.45,
+                                  .pm_writes = 0.45};
+    struct plan_trial t = {0};
+    struct regret purse = {0};
+    (void)state;
+    for (int i = 0; i < 1000; i++) {
+        struct window w = window_with(lines, i % 2 ? 0.9 : 0);
+        window_set(&w, WINDOW_stall_ns, (uint64_t)(i % 2 ? 6 * WINDOW_NS : WINDOW_NS));
+        assert_true(plan_trial_window(&t, &purse, (i + 1) * WINDOW_NS, &figures, &w, &recorded));
+    }
+    assert_true(plan_trial_ratio(&t) > 0.9 && plan_trial_ratio(&t) < 1.1);
+}
+
 static void the_purse_pays_for_a_while(void **state)
 {
     struct plan_trial t = {0};
@@ -106,7 +130,7 @@ static void a_window_that_tells_nothing_changes_nothing(void **state)
     untold.have &= ~(1u << WINDOW_reads_pm);
     assert_true(plan_trial_window(&t, &purse, 1e9, &figures, &none, &recorded));
     assert_true(plan_trial_window(&t, &purse, 1e9, &figures, &untold, &recorded));
-    assert_true(t.placed_ns == 0 && t.lines == 0);
+    assert_true(t.placed_ns == 0 && t.sum.reads == 0);
 }
 
 int main(void)
@@ -115,6 +139,7 @@ int main(void)
         cmocka_unit_test(a_plan_that_holds_stays),
         cmocka_unit_test(a_plan_that_does_not_is_given_up),
         cmocka_unit_test(a_phase_is_no_broken_promise),
+        cmocka_unit_test(a_burst_is_no_broken_promise),
         cmocka_unit_test(the_purse_pays_for_a_while),
         cmocka_unit_test(a_window_that_tells_nothing_changes_nothing),
     };

@@ -32,7 +32,8 @@ static struct machine_figures figures(const char *name)
     return f;
 }
 
-static struct work work_of(const struct plan_site *s, unsigned n, double exposure, double threads)
+static struct plan_work work_of(const struct plan_site *s, unsigned n, double exposure,
+                                double threads)
 {
     struct work k = {.exposure = exposure, .foreseen = 0.5, .threads = threads};
     for (unsigned i = 0; i < n; i++) {
@@ -40,7 +41,7 @@ static struct work work_of(const struct plan_site *s, unsigned n, double exposur
         k.writes += s[i].writes;
     }
     k.compute_ns = 20 * k.reads;
-    return k;
+    return (struct plan_work){.all = k, .in = {k}, .n = 1};
 }
 
 /* Sites of all kinds of sizes; every fourth is idle, large or read only. */
@@ -140,7 +141,7 @@ static void test_near_the_optimum(void **state)
     for (unsigned round = 0; round < rounds(240); round++) {
         struct machine_figures f = figures(machines[round % 4]);
         unsigned n = random_sites(2 + below(10));
-        struct work k = work_of(site, n, 0.1 + 0.09 * below(10), 1 + below(16));
+        struct plan_work k = work_of(site, n, 0.1 + 0.09 * below(10), 1 + below(16));
         uint64_t all = 0;
         for (unsigned i = 0; i < n; i++)
             all += charged_of(&site[i]);
@@ -148,9 +149,9 @@ static void test_near_the_optimum(void **state)
         site_plan_make(&f, &k, site, n, share, &scratch, &plan);
         assert_sound(&plan, n, share);
         assert_true(plan.exact);
-        double pm = work_time(&f, &k, 1, 1, k.threads).total_ns;
-        double got = pm - site_plan_time(&f, &k, site, &plan).total_ns;
-        double best = pm - best_time(&f, &k, n, share);
+        double pm = site_plan_time_at(&f, &k, 1);
+        double got = pm - site_plan_time(&f, &k, site, &plan);
+        double best = pm - best_time(&f, &k.in[0], n, share);
         assert_true(got <= best * (1 + 1e-6) + 1);
         assert_true(pm - got <= (pm - best) * AS_GOOD);
         if (!(best > pm * 0.05)) /* little to be had, and by chance */
@@ -173,7 +174,7 @@ static void test_order_does_not_matter(void **state)
     state_of_random = 11;
     for (unsigned round = 0; round < 60; round++) {
         unsigned n = random_sites(3 + below(60)), step = 1;
-        struct work k = work_of(site, n, 0.2, 8);
+        struct plan_work k = work_of(site, n, 0.2, 8);
         uint64_t share = (1 + below(64)) * 64 * HY_KIB;
         if (round % 3 == 0) /* twins */
             for (unsigned i = 1; i < n; i += 2) {
@@ -204,12 +205,12 @@ static void test_more_dram_is_never_worse(void **state)
     for (unsigned round = 0; round < rounds(40); round++) {
         struct machine_figures f = figures(machines[round % 4]);
         unsigned n = random_sites(2 + below(30));
-        struct work k = work_of(site, n, 0.1 + 0.2 * below(4), 1 + below(16));
+        struct plan_work k = work_of(site, n, 0.1 + 0.2 * below(4), 1 + below(16));
         double last = INFINITY;
         for (uint64_t share = 0; share < 24 * HY_MIB; share += 701 * HY_KIB) {
             site_plan_make(&f, &k, site, n, share, &scratch, &plan);
             assert_sound(&plan, n, share);
-            double t = site_plan_time(&f, &k, site, &plan).total_ns;
+            double t = site_plan_time(&f, &k, site, &plan);
             assert_true(t <= last * AS_GOOD);
             last = t;
         }
@@ -225,7 +226,7 @@ static void test_many_sites(void **state)
     state_of_random = 3;
     for (unsigned round = 0; round < 4; round++) {
         unsigned n = random_sites(PLAN_MAX);
-        struct work k = work_of(site, n, 0.25, 8);
+        struct plan_work k = work_of(site, n, 0.25, 8);
         uint64_t share = (40 + 100 * round) * HY_MIB, room = share;
         site_plan_make(&f, &k, site, n, share, &scratch, &plan);
         assert_sound(&plan, n, share);
@@ -272,8 +273,8 @@ static void test_class_decides_what_counts(void **state)
     /* Room for one: the one that is read, or the one that is written half as much. */
     site[0] = one(8, 10, 0, 1);
     site[1] = one(8, 4, 4, 2);
-    struct work chase = work_of(site, 2, 1, 1), stream = work_of(site, 2, 0.1, 8);
-    stream.foreseen = 1;
+    struct plan_work chase = work_of(site, 2, 1, 1), stream = work_of(site, 2, 0.1, 8);
+    stream.in[0].foreseen = stream.all.foreseen = 1;
     site_plan_make(&f, &chase, site, 2, 9 * HY_MIB, &scratch, &plan);
     assert_int_equal(plan.order[0], 0);
     assert_int_equal(plan.place[0].tier, HY_DRAM);
@@ -293,16 +294,49 @@ static void test_bursts_of_writes(void **state)
     site[1] = one(2, 0.033, 0.032, 2); /* written */
     site[2] = one(32, 4.46, 0, 3);     /* read, and split */
     site[2].parts = true;
-    struct work k = work_of(site, 3, 0.119, 8);
-    k.foreseen = 0.9;
-    k.compute_ns = 136e6;
-    double dram = work_time(&f, &k, 0, 0, k.threads).total_ns;
+    struct plan_work k = work_of(site, 3, 0.119, 8);
+    k.in[0].foreseen = 0.9;
+    k.in[0].compute_ns = 136e6;
+    k.all = k.in[0];
+    double dram = site_plan_time_at(&f, &k, 0);
     for (unsigned mib = 16; mib <= 24; mib += 2) {
         site_plan_make(&f, &k, site, 3, mib * HY_MIB, &scratch, &plan);
-        assert_true(site_plan_time(&f, &k, site, &plan).total_ns < 4 * dram);
+        assert_true(site_plan_time(&f, &k, site, &plan) < 4 * dram);
         assert_int_equal(plan.place[0].tier, HY_DRAM);
         assert_int_equal(plan.place[1].tier, HY_DRAM);
     }
+}
+
+/* One is written in bursts, the other is read all the time and more: mixed evenly PM would bear the
+ * writes, while they come it does not. */
+static void test_behaviours(void **state)
+{
+    (void)state;
+    struct machine_figures f = figures("optane");
+    const struct work like = {.exposure = 0.1, .foreseen = 1, .threads = 4};
+    struct work all = like, quiet = like, burst = like;
+    all.reads = 4.4e6;
+    quiet.reads = 4e6;
+    burst.reads = 0.4e6;
+    all.writes = burst.writes = 0.3e6;
+    all.compute_ns = quiet.compute_ns = 300e6;
+    struct plan_work mixed = {.all = all, .in = {all}, .n = 1};
+    struct plan_work told = {.all = all, .in = {quiet, burst}, .n = 2};
+    site[0] = one(8, 4, 0, 1);
+    site[1] = one(8, 0.4, 0.3, 2);
+    site[0].reads_in[0] = site[1].reads_in[1] = site[1].writes_in[1] = 1;
+    site_plan_make(&f, &mixed, site, 2, 8 * HY_MIB, &scratch, &plan);
+    site_plan_make(&f, &told, site, 2, 8 * HY_MIB, &scratch, &again);
+    assert_int_equal(plan.place[0].tier, HY_DRAM);
+    assert_int_equal(again.place[1].tier, HY_DRAM);
+    assert_int_equal(again.place[0].tier, HY_PM);
+    assert_true(site_plan_time(&f, &told, site, &again) <
+                0.98 * site_plan_time(&f, &told, site, &plan));
+    /* Shares are of the lines of both behaviours. */
+    struct work lines = site_plan_lines(&told, site, &plan);
+    assert_float_equal(lines.reads, 4.4e6, 1);
+    assert_float_equal(lines.pm_reads, 0.4 / 4.4, 1e-6);
+    assert_float_equal(lines.pm_writes, 1, 1e-6);
 }
 
 static void test_reasons(void **state)
@@ -320,7 +354,7 @@ static void test_reasons(void **state)
     site[6] = one(1, 50, 50, 7); /* named PM, whatever it is worth */
     site[6].fixed = true;
     site[6].tier = HY_PM;
-    struct work k = work_of(site, 7, 0.2, 8);
+    struct plan_work k = work_of(site, 7, 0.2, 8);
     uint64_t share = 12 * HY_MIB;
     site_plan_make(&f, &k, site, 7, share, &scratch, &plan);
     assert_sound(&plan, 7, share);
@@ -379,16 +413,14 @@ static void test_profile_to_sites(void **state)
     (void)state;
     struct machine_figures f = figures("optane");
     struct profile p = profile_of_three();
-    struct work k;
+    struct plan_work k;
 
     assert_int_equal(site_plan_sites(&p, site), 4); /* 16 MiB belong to no site */
     assert_int_equal(site[3].bytes, 16 * HY_MIB);
     assert_int_equal(site[1].bytes, 8 * HY_MIB);
     assert_int_equal(site_plan_work(&p, &f, &k), 0);
-    assert_float_equal(k.reads, 6e6, 1);
-    double t[2] = {work_time(&f, &k, 0, 0, k.threads).total_ns,
-                   work_time(&f, &k, 1, 1, k.threads).total_ns};
-    assert_float_equal(t[1] / t[0], 3, 0.01);
+    assert_float_equal(k.in[0].reads, 6e6, 1);
+    assert_float_equal(site_plan_time_at(&f, &k, 1) / site_plan_time_at(&f, &k, 0), 3, 0.01);
     p.source.reads = 10000000;
     assert_int_equal(site_plan_sites(&p, site), 4);
     assert_float_equal(site[3].reads, 4e6, 1);
@@ -398,7 +430,7 @@ static void test_profile_to_sites(void **state)
     /* More than pure memory could be: as much as there can be. */
     p.slowdown = 900;
     assert_int_equal(site_plan_work(&p, &f, &k), 0);
-    assert_true(k.compute_ns == 0);
+    assert_true(k.in[0].compute_ns == 0);
     for (unsigned i = 0; i < 3; i++)
         profile_sites[i].reads = 0;
     assert_int_equal(site_plan_work(&p, &f, &k), -ENODATA);
@@ -420,6 +452,7 @@ int main(void)
         cmocka_unit_test(test_more_dram_is_never_worse),
         cmocka_unit_test(test_many_sites),
         cmocka_unit_test(test_class_decides_what_counts),
+        cmocka_unit_test(test_behaviours),
         cmocka_unit_test(test_bursts_of_writes),
         cmocka_unit_test(test_reasons),
         cmocka_unit_test(test_profile_to_sites),

@@ -34,20 +34,20 @@ static struct machine_figures optane(void)
     return f;
 }
 
-static struct work work_of(unsigned n)
+static struct plan_work work_of(unsigned n)
 {
     struct work k = {.exposure = 0.3, .foreseen = 0.5, .threads = 4};
     for (unsigned i = 0; i < n; i++) {
         k.reads += site[i].reads;
         k.writes += site[i].writes;
     }
-    return k;
+    return (struct plan_work){.all = k, .in = {k}, .n = 1};
 }
 
 static void make(unsigned n, uint64_t share, struct site_plan *ret)
 {
     struct machine_figures f = optane();
-    struct work k = work_of(n);
+    struct plan_work k = work_of(n);
     site_plan_make(&f, &k, site, n, share, &scratch, ret);
 }
 

@@ -202,6 +202,25 @@ static void test_bad_records(void **state)
     assert_int_equal(p.n_phases, 1);
     assert_heard("numbered from 1");
     assert_heard("unknown key \"phases\" is ignored; did you mean \"phase1\"?");
+    static const char *const behaviours[] = {
+        "1 2 3 4 1 1",    "1 2 3 4 1 1 1 1", "1 2 3 4 1.1 1 1", "1 2 3 4 1 1.1 1",
+        "-1 2 3 4 1 1 1", "1 2.5 3 4 1 1 1", "1 2 x 4 1 1 1",   "1 2 3 1001 1 1 1"};
+    for (unsigned i = 0; i < HY_ARRAY_SIZE(behaviours); i++) {
+        snprintf(text, sizeof(text), "[behaviours]\nbehaviour1 = %s\n", behaviours[i]);
+        assert_int_equal(parse(text), 0);
+        assert_int_equal(n_heard, 1);
+        assert_heard("behaviour1 = ");
+        assert_int_equal(p.n_behaviours, 0);
+    }
+    /* Lists that fit no behaviours go, the site stays. */
+    assert_int_equal(parse("[site a]\nframe0 = ab+0x1\nreads = 5\nreads-in = 1 2\n"
+                           "writes-in = 1 2 3 4 5 6 7 8 9\n"
+                           "[behaviours]\nbehaviour1 = 1 2 3 4 1 1 1\n"),
+                     0);
+    assert_heard("up to 8 whole numbers");
+    assert_heard("[site a] tells of 2 and 0 behaviours, [behaviours] of 1");
+    assert_int_equal(p.n_sites, 1);
+    assert_true(p.sites[0].reads == 5 && p.sites[0].n_reads_in == 0);
     assert_int_equal(parse("[app]\nexposure = 1.5\nforeseen = -1\nbusy-threads = many\n"
                            "[recorded]\nruns = 4294967296\nconfidence = 2\nwindow = 1\n"
                            "[modules]\nxy = /lib\nab =\n"),

@@ -98,11 +98,6 @@ static void add_class(struct profile_merge *m, const struct profile *p, const st
     }
     if (p->write_intensive >= 0)
         m->writes_weight[p->write_intensive != 0] += w;
-    if (p->n_phases > 0 && w > m->best_weight) {
-        m->best_weight = w;
-        into->n_phases = p->n_phases;
-        memcpy(into->phases, p->phases, sizeof(into->phases));
-    }
 }
 
 /* Sums over the runs; profile_merge_end divides. */
@@ -165,6 +160,34 @@ static struct profile_site *same_site(struct profile *p, const struct profile_si
     return NULL;
 }
 
+/* What cannot be averaged is of the run that says most: the phases, and the behaviours with what
+ * sites say of them, which is about parts of their lines. */
+static void add_course(struct profile_merge *m, const struct profile *p, double w)
+{
+    struct profile *into = m->into;
+
+    if (w <= m->best_weight || p->n_phases + p->n_behaviours == 0)
+        return;
+    m->best_weight = w;
+    into->n_phases = p->n_phases;
+    memcpy(into->phases, p->phases, sizeof(into->phases));
+    into->n_behaviours = p->n_behaviours;
+    memcpy(into->behaviours, p->behaviours, sizeof(into->behaviours));
+    for (unsigned i = 0; i < into->n_sites; i++)
+        into->sites[i].n_reads_in = into->sites[i].n_writes_in = 0;
+    for (unsigned i = 0; i < p->n_sites; i++) {
+        const struct profile_site *s = &p->sites[i];
+        struct profile_site *to = same_site(into, s);
+
+        if (!to)
+            continue;
+        to->n_reads_in = s->n_reads_in;
+        to->n_writes_in = s->n_writes_in;
+        memcpy(to->reads_in, s->reads_in, sizeof(to->reads_in));
+        memcpy(to->writes_in, s->writes_in, sizeof(to->writes_in));
+    }
+}
+
 static bool name_taken(const struct profile *p, const char *name)
 {
     for (unsigned i = 0; i < p->n_sites; i++)
@@ -200,6 +223,7 @@ static void add_site(struct profile_merge *m, const struct profile_site *s, uint
         if (taken)
             to->name[0] = '\0'; /* the caller numbers it */
         to->count = to->bytes = to->reads = to->writes = 0;
+        to->n_reads_in = to->n_writes_in = 0; /* add_course */
     } else if (!to->has_tier && s->has_tier) {
         to->has_tier = true;
         to->tier = s->tier;
@@ -264,6 +288,7 @@ int profile_merge_add(struct profile_merge *m, const struct profile *p, const ch
         m->site_runs += runs_of(p);
     for (unsigned i = 0; i < p->n_sites; i++)
         add_site(m, &p->sites[i], runs_of(p));
+    add_course(m, p, weight_of(p));
     for (unsigned i = 0; i < p->n_tasks; i++)
         add_task(into, &p->tasks[i], runs_of(p));
     return 0;

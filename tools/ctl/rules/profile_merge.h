@@ -8,8 +8,8 @@
  * the run with more instances. Of the program: the class is that with the most weight
  * (confidence times the time counted), slowdown and the work are means with these weights,
  * write-intensive goes by weight, the footprint and the threads seen are the largest;
- * phases are those of the run with the most weight. Facts that people give (options, tiers,
- * patterns, best threads) are the first profile's that has them. */
+ * phases and behaviours are those of the run with the most weight. Facts that people give (options,
+ * tiers, patterns, best threads) are the first profile's that has them. */
 #ifndef HYBRID_TOOLS_CTL_RULES_PROFILE_MERGE_H
 #define HYBRID_TOOLS_CTL_RULES_PROFILE_MERGE_H
 

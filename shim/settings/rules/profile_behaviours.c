@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * [behaviours] of a profile, and what a site says of them. See profile_parser.h. */
+#include <string.h>
+
+#include "base/text.h"
+#include "settings/rules/profile_parser.h"
+
+#define WORDS    7
+#define MOST_MS  1e9
+#define SLOWEST  1000
+#define MOST_CPU 1e6
+
+static bool decimal(const char *word, double most, double *ret)
+{
+    return text_parse_decimal(word, strlen(word), ret) == 0 && *ret <= most;
+}
+
+/* "120.500 90000 12000 2.790 0.101 0.992 3.217", in the order of the struct. */
+static bool parse_behaviour(const char *value, struct profile_behaviour *ret)
+{
+    struct profile_behaviour b = {0};
+    char word[WORDS][40];
+
+    for (int i = 0; i < WORDS; i++)
+        if (!profile_next_word(&value, word[i], sizeof(word[i])))
+            return false;
+    if (value[strspn(value, " \t")] != '\0' || !decimal(word[0], MOST_MS, &b.ms) ||
+        text_parse_u64(word[1], strlen(word[1]), &b.reads) < 0 ||
+        text_parse_u64(word[2], strlen(word[2]), &b.writes) < 0 ||
+        !decimal(word[3], SLOWEST, &b.slowdown) || !decimal(word[4], 1, &b.exposure) ||
+        !decimal(word[5], 1, &b.foreseen) || !decimal(word[6], MOST_CPU, &b.busy_threads))
+        return false;
+    *ret = b;
+    return true;
+}
+
+void profile_behaviour_key(struct parser *ps, const char *name, const char *value)
+{
+    struct profile *p = ps->p;
+
+    if (!profile_is_next(ps, "behaviour", name, p->n_behaviours, PROFILE_BEHAVIOURS))
+        return;
+    if (parse_behaviour(value, &p->behaviours[p->n_behaviours]))
+        p->n_behaviours++;
+    else
+        profile_tell_value(ps, name, value,
+                           "milliseconds, lines read and written, slowdown, exposure, foreseen "
+                           "and busy threads, as in 120.5 90000 12000 2.79 0.1 0.99 3.2");
+}
+
+unsigned profile_counts(const char *value, uint64_t ret[PROFILE_BEHAVIOURS])
+{
+    uint64_t list[PROFILE_BEHAVIOURS];
+    char word[40];
+    unsigned n = 0;
+
+    while (profile_next_word(&value, word, sizeof(word))) {
+        if (n == PROFILE_BEHAVIOURS || text_parse_u64(word, strlen(word), &list[n]) < 0)
+            return 0;
+        n++;
+    }
+    if (value[strspn(value, " \t")] != '\0')
+        return 0;
+    memcpy(ret, list, n * sizeof(list[0]));
+    return n;
+}
+
+void profile_check_behaviours(struct parser *ps)
+{
+    struct profile *p = ps->p;
+
+    for (unsigned i = 0; i < p->n_sites; i++) {
+        struct profile_site *s = &p->sites[i];
+
+        if ((s->n_reads_in == 0 || s->n_reads_in == p->n_behaviours) &&
+            (s->n_writes_in == 0 || s->n_writes_in == p->n_behaviours))
+            continue;
+        profile_tell(ps,
+                     "[site %s] tells of %u and %u behaviours, [behaviours] of %u; its lists "
+                     "are ignored",
+                     s->name, s->n_reads_in, s->n_writes_in, p->n_behaviours);
+        s->n_reads_in = s->n_writes_in = 0;
+    }
+}
