@@ -41,7 +41,8 @@ struct heap_host {
     bool (*restore)(enum hy_tier tier, void *base, size_t bytes);
     /* take has had nothing; no lock is held. true: worth asking again (NULL: never). */
     bool (*await)(enum hy_tier tier, size_t bytes);
-    /* As purge, the addresses as well; restore comes before they are used again (NULL: never). */
+    /* As purge, the addresses as well; restore comes before they are used again (NULL: never).
+     * 0 bytes: of all that has not been taken yet. */
     int (*release)(enum hy_tier tier, void *base, size_t bytes);
     /* Give back whole pages of a block that is in use (NULL: never); false: they stay. */
     bool (*trim)(enum hy_tier tier, void *base, size_t bytes);

@@ -45,21 +45,32 @@ static void give_all_back(enum hy_tier t)
 static void become_tight(enum hy_tier t)
 {
     struct pages *p = &hy_pages[t];
-    if (p->tight || t == HY_PM || !hy_hg.host.release) /* PM may only not be ready yet */
-        return;
     p->tight = true;
     give_all_back(t);
     for (unsigned b = 0; b < RUN_BINS; b++)
         for (uint32_t i = p->clean.head[b]; i != NO_GRANULE; i = hy_hg.g[i].next)
             (void)hy_hg.host.release(t, granule_addr(i),
                                      (size_t)hy_hg.g[i].len << HEAP_GRANULE_SHIFT);
+    (void)hy_hg.host.release(t, NULL, 0);
+}
+
+/* DRAM alone tells, under its lock: PM may only not be ready yet. */
+static void note_tight(void)
+{
+    if (hy_pages[HY_DRAM].tight || !hy_hg.host.release)
+        return;
+    become_tight(HY_DRAM);
+    hy_lock_take(&hy_pages[HY_PM].lock);
+    become_tight(HY_PM);
+    hy_lock_release(&hy_pages[HY_PM].lock);
 }
 
 /* Clean memory of a tight heap has no addresses, also what has just been taken: a run that is part
  * of the one and part of the other would be mapped from its beginning, and its end in vain. */
 static void *take_little(enum hy_tier t, uint32_t len, uint32_t *ret_n)
 {
-    become_tight(t);
+    if (t == HY_DRAM)
+        note_tight();
     *ret_n = hy_align_up(len - HY_MIN(free_at_end(t), len), CHUNK_GRANULES);
     size_t bytes = (size_t)*ret_n << HEAP_GRANULE_SHIFT;
     void *base = bytes ? hy_hg.host.take(t, bytes) : NULL;

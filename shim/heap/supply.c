@@ -137,30 +137,36 @@ int supply_purge(enum hy_tier t, void *base, size_t bytes)
 }
 
 /* The range is nobody else's (sys/range.c): what is released is mapped again where it was. */
-int supply_release_dram(void *base, size_t bytes)
+int supply_release(enum hy_tier t, void *base, size_t bytes)
 {
-    int e = os_unmap(base, bytes);
+    struct tier_supply *s = &hy_supply[t];
+    s->tight = true;
+    if (bytes == 0) {
+        supply_release_stock(s);
+        return 0;
+    }
+    int e = s->backing.dir ? supply_file_release(s, base, bytes) : os_unmap(base, bytes);
     if (e == 0)
         emulator_discard(base, bytes);
     return e;
 }
 
-static bool map_dram_again(const struct tier_supply *s, void *base, size_t bytes)
+bool supply_map_again(const struct tier_supply *s, void *base, size_t bytes)
 {
     if (os_replace_by_anon(base, bytes))
         return false;
     if (s->backing.nodes)
         (void)os_prefer_nodes(base, bytes, s->backing.nodes);
-    emulator_set_tier(base, bytes, HY_DRAM);
+    emulator_set_tier(base, bytes, s == &hy_supply[HY_PM] ? HY_PM : HY_DRAM);
     return true;
 }
 
 bool supply_restore(enum hy_tier t, void *base, size_t bytes)
 {
     struct tier_supply *s = &hy_supply[t];
-    if (t == HY_DRAM)
-        return map_dram_again(s, base, bytes);
-    return !s->backing.dir || supply_file_restore(s, base, bytes);
+    if (s->backing.dir)
+        return supply_file_restore(s, base, bytes);
+    return !s->tight || supply_map_again(s, base, bytes);
 }
 
 bool supply_chunk(enum hy_tier t, size_t i, void **ret_base, size_t *ret_bytes)

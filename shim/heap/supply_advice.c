@@ -2,7 +2,7 @@
  * Blocks of the file tier that the program advises the kernel about (madvise). Shared pages of a
  * file are not zero after MADV_DONTNEED, and the kernel refuses MADV_WIPEONFORK: such pages become
  * what the program takes them for, on DRAM, until the block has been freed and its memory given
- * back. */
+ * back. And free memory whose addresses are short. */
 #include <errno.h>
 
 #include "heap/supply_internal.h"
@@ -31,6 +31,25 @@ static int leave(struct tier_supply *s, struct chunk *c, char *at, size_t bytes,
     return 0;
 }
 
+static int release_part(struct tier_supply *s, struct chunk *c, char *at, size_t bytes)
+{
+    bool ours = c->file == s->file && s->fd >= 0 && !c->anon, sheds = ours && !c->shared;
+    uint32_t view = c->view;
+    if (sheds && !supply_can_shed(s))
+        return -ENOMEM;
+    if (ours && c->shared && !s->keeps)
+        (void)os_purge_shared(at, bytes);
+    int e = os_unmap(at, bytes);
+    if (e)
+        return e;
+    c = supply_split_chunk(s, c, at, bytes);
+    c->shared = c->full = c->advised = false;
+    c->anon = c->released = true;
+    if (sheds)
+        supply_shed(s, at, bytes, view);
+    return 0;
+}
+
 static int leave_all(struct tier_supply *s, char *at, const char *end, bool keep)
 {
     size_t part;
@@ -53,6 +72,25 @@ int supply_leave_file(void *base, size_t bytes, bool keep)
     if (calls)                     /* a handler that forks must find each chunk as it is noted */
         os_hold_signals(&signals);
     int e = leave_all(s, base, (char *)base + bytes, keep);
+    if (calls) {
+        os_let_signals(signals);
+        os_calls_end();
+    }
+    return e;
+}
+
+int supply_file_release(struct tier_supply *s, char *base, size_t bytes)
+{
+    unsigned long signals;
+    size_t part = 0;
+    int e = 0;
+    bool calls = os_calls_begin();
+    if (calls)
+        os_hold_signals(&signals);
+    for (char *at = base, *end = base + bytes; e == 0 && at < end; at += part) {
+        struct chunk *c = supply_grow_chunks(s, 2) ? supply_chunk_at(s, at, end, &part) : NULL;
+        e = c ? release_part(s, c, at, part) : -ENOMEM;
+    }
     if (calls) {
         os_let_signals(signals);
         os_calls_end();

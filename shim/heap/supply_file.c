@@ -304,6 +304,12 @@ static bool restore_part(struct tier_supply *s, char *at, const char *end, size_
         return false;
     struct chunk *c = supply_chunk_at(s, at, end, ret_bytes);
     size_t bytes = c ? *ret_bytes : 0;
+    if (c && c->released) {
+        if (os_replace_by_anon(at, bytes))
+            return false;
+        c = supply_split_chunk(s, c, at, bytes);
+        c->released = false;
+    }
     if (!c || (!c->shared && !supply_may_share(s))) /* private memory serves as it is */
         return c;
     if (c->shared && c->file == s->file && fd_is_ours(s))
@@ -403,7 +409,8 @@ static bool goes_with(const struct tier_supply *s, const struct chunk *c, const 
 {
     if (c->file != s->file)
         return false;
-    return c->shared ? c->view == first->view : c->anon && !c->advised && alone && !s->keeps;
+    return c->shared ? c->view == first->view
+                     : c->anon && !c->advised && !c->released && alone && !s->keeps;
 }
 
 /* Those side by side with the first, which ends at `end`: their end. */

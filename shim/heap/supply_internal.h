@@ -21,6 +21,7 @@ struct chunk {
      * Shared, or since a fork private; where it is anonymous, the view that it was in. */
     uint32_t file, view;
     bool shared, anon;
+    bool released; /* anon, and not mapped */
     bool advised; /* anonymous, and in use (supply_leave_file) */
     bool full;    /* shared, and all its blocks are reserved */
 };
@@ -34,12 +35,14 @@ struct shed {
 /* What memkind has given and the heaps have not taken: [at, end). */
 struct piece {
     char *at, *end;
+    bool released; /* no address of it is mapped */
 };
 
 struct tier_supply {
     char *base;
     size_t bytes;
     size_t opened; /* of the range */
+    bool tight;    /* what is free has no addresses */
     struct supply_backing backing;
     struct piece piece[SUPPLY_PIECES]; /* PM; made by the filler, used up under the pages lock */
     unsigned n_pieces;
@@ -64,6 +67,9 @@ extern struct tier_supply hy_supply[HY_TIERS];
 /* Room for `more` chunks. */
 bool supply_grow_chunks(struct tier_supply *s, size_t more);
 
+/* What was released is memory of this tier again. */
+bool supply_map_again(const struct tier_supply *s, void *base, size_t bytes);
+
 /* Pages of a file are no data to RLIMIT_DATA until a fork makes them private. If that is refused
  * the child would write to its parent's memory: under such a limit there are none. */
 bool supply_may_share(const struct tier_supply *s);
@@ -85,5 +91,11 @@ bool supply_file_restore(struct tier_supply *s, char *base, size_t bytes);
 
 /* supply_memkind.c: `bytes` of the stock, and the piece that they came from; NULL: it is short. */
 char *supply_from_stock(struct tier_supply *s, size_t bytes, struct piece **ret_from);
+/* What is ready gives its addresses back until it is taken. memkind does not look at blocks that it
+ * has given. */
+void supply_release_stock(struct tier_supply *s);
+
+/* supply_advice.c: free memory gives its addresses and its blocks back. 0 or -errno. */
+int supply_file_release(struct tier_supply *s, char *base, size_t bytes);
 
 #endif

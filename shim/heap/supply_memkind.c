@@ -119,9 +119,12 @@ static int open_segment(struct tier_supply *s, size_t bytes)
     size_t least = hy_align_up(bytes + ARENA_BYTES + bytes / 4 + 4 * HY_MIB, 2 * HY_MIB), got = 0;
     size_t want = HY_MAX((size_t)SEGMENT_MIN, s->opened);
     want = HY_MIN(HY_MAX(want, least), s->bytes - s->opened);
-    /* All of it would be in memory at once, or missing elsewhere. */
-    if (os_locks_future() || os_is_limited())
+    /* All of it would be in memory at once, or missing elsewhere: until addresses run out
+     * (supply_release_stock). Each segment has records of its own that stay. */
+    if (os_locks_future())
         want = HY_MIN(want, least);
+    else if (os_is_limited())
+        want = HY_MIN(want, HY_MAX(least, (size_t)SEGMENT_MIN));
     if (want < least || s->n_pieces == SUPPLY_PIECES || !memkind_has_room())
         return -ENOMEM;
 
@@ -140,7 +143,7 @@ static int open_segment(struct tier_supply *s, size_t bytes)
     char *p = whole_of(kind, base, want, bytes, &got);
     if (!p)
         return -ENOMEM;
-    s->piece[s->n_pieces] = (struct piece){p, p + got};
+    s->piece[s->n_pieces] = (struct piece){.at = p, .end = p + got};
     __atomic_store_n(&s->n_pieces, s->n_pieces + 1, __ATOMIC_RELEASE);
     return 0;
 }
@@ -221,6 +224,8 @@ char *supply_from_stock(struct tier_supply *s, size_t bytes, struct piece **ret_
         if (left_in(p) < bytes)
             continue;
         char *at = p->at;
+        if (HY_UNLIKELY(p->released) && !supply_map_again(s, at, bytes))
+            continue;
         __atomic_store_n(&p->at, at + bytes, __ATOMIC_RELAXED);
         *ret_from = p;
         if (HY_UNLIKELY(unlocked) && os_locks_future())
@@ -228,6 +233,16 @@ char *supply_from_stock(struct tier_supply *s, size_t bytes, struct piece **ret_
         return at;
     }
     return NULL;
+}
+
+void supply_release_stock(struct tier_supply *s)
+{
+    unsigned n = __atomic_load_n(&s->n_pieces, __ATOMIC_ACQUIRE);
+    for (unsigned i = 0; i < n; i++) {
+        struct piece *p = &s->piece[i];
+        if (left_in(p) && os_unmap(p->at, left_in(p)) == 0)
+            p->released = true;
+    }
 }
 
 void supply_close(void)

@@ -182,8 +182,8 @@ static int purge(enum hy_tier t, void *base, size_t bytes)
 
 static int release(enum hy_tier t, void *base, size_t bytes)
 {
-    int r = t == HY_DRAM ? supply_release_dram(base, bytes) : supply_purge(t, base, bytes);
-    if (r == 0 && !runtime_is_sandboxed())
+    int r = supply_release(t, base, bytes);
+    if (r == 0 && bytes && !runtime_is_sandboxed())
         migrate_discarded(base, bytes, t);
     return r;
 }

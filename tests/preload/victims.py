@@ -61,6 +61,7 @@ def late(ctx):
 def limits(ctx):
     """Where the last bytes are refused depends on the limit: an arena of libc, a record of memkind, a block."""
     program(ctx, 'hz_limits', 'one')
+    program(ctx, 'hz_limits', 'fill')
     for mib in (400, 401, 384):
         program(ctx, 'hz_limits', str((mib << 10) + mib), timeout=90)
 

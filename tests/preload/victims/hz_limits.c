@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Little address space (RLIMIT_AS): malloc says NULL and ENOMEM, the program
  * frees and goes on. "inherit" sets the limit before exec, so that the library
- * itself starts under it; "one": only one large block at a time has room; else the limit in KiB,
- * 400 MiB by itself. */
+ * itself starts under it; "one": only one large block at a time has room; "fill": what many blocks
+ * leave serves a large one; else the limit in KiB, 400 MiB by itself. */
 #include "victim.h"
 
 #include <sys/resource.h>
@@ -76,8 +76,40 @@ static int one_at_a_time(void)
     return 0;
 }
 
+/* What lies free on either tier, or ready for it, is no use where nobody can have its addresses. */
+static int fill_and_free(void)
+{
+    static char *block[256];
+    limit((size_t)700 << 20);
+    for (int round = 0; round < 3; round++) {
+        int n = 0;
+        while (n < 256 && (block[n] = malloc((size_t)3 << 20)) != NULL)
+            fill(block[n], 100, (uint64_t)n), n++;
+        CHECK(n > 140); /* they were 130 */
+        for (int i = 0; i < n; i += 2)
+            free(block[i]);
+        for (int i = 0; i < n; i += 2)
+            CHECK((block[i] = calloc(1, 300000)) && all_zero(block[i], 300000));
+        for (int i = 0; i < n; i++) {
+            CHECK(i % 2 == 0 || holds(block[i], 100, (uint64_t)i));
+            free(block[i]);
+        }
+        char *p = calloc(1, (size_t)300 << 20);
+        CHECK(p && all_zero(p, (size_t)8 << 20));
+        free(p);
+        pid_t child = fork();
+        if (child == 0)
+            _exit((p = malloc((size_t)200 << 20)) ? p[1 << 20] = 7 : 1);
+        CHECK(reap(child) == 7);
+    }
+    puts("ok");
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "fill") == 0)
+        return fill_and_free();
     if (argc > 1 && strcmp(argv[1], "one") == 0)
         return one_at_a_time();
     if (argc > 1 && strcmp(argv[1], "inherit") == 0) {
