@@ -20,6 +20,7 @@ import unittest
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, HERE + '/batch', HERE + '/report', HERE + '/../tests/preload']
+import batch_ahead as ahead  # noqa: E402
 import batch_facts  # noqa: E402
 import batch_journal  # noqa: E402
 import batch_jobs  # noqa: E402
@@ -73,32 +74,96 @@ class Order(unittest.TestCase):
         mining = Facts(0.5, 0, 'cpu', False, dram=9, pm=0)
         self.assertTrue(order.conflict(lu, ocean) and order.conflict(ocean, lu))
         self.assertFalse(order.conflict(lu, mining))
-        self.assertFalse(order.conflict(Facts(1, 1, 'bandwidth', True, 1, 9), Facts(1, 1, 'bandwidth', False, 1, 9)))
+
+        def choose(known, running):
+            return order.choose([], order.ranking(known, 0, 9, 1, 0), known, running)
         # Method 1: beside a writer on PM, the one that suffers little; 2: beside ocean, no writer.
-        self.assertEqual(order.choose([], {1: ocean, 2: mining}, {0: lu}, 0, 9, 1, 0).key, 2)
-        self.assertEqual(order.choose([], {1: lu, 2: mining}, {0: ocean}, 0, 9, 1, 0).key, 2)
+        self.assertEqual(choose({1: ocean, 2: mining}, {0: lu}).key, 2)
+        self.assertEqual(choose({1: lu, 2: mining}, {0: ocean}).key, 2)
         # Nobody else is there: it is not left standing.
-        last = order.choose([], {1: ocean}, {0: lu}, 0, 9, 1, 0)
+        last = choose({1: ocean}, {0: lu})
         self.assertTrue(last.key == 1 and last.beside)
+
+    def test_two_that_fill_pm_hold_each_other_up(self):
+        radix = Facts(9, 9, 'bandwidth', True, 0, 8, 89)
+        pagerank = Facts(1, 1, 'bandwidth', True, 0, 10, 122)
+        cluster = Facts(9, 0, 'bandwidth', False, 8, 0, 44)
+        for a, b in ((radix, pagerank), (radix, Facts(1, 1, 'latency', True, 0, 9)),
+                     (radix, Facts(1, 1, 'bandwidth', False, 1, 9))):
+            self.assertTrue(order.conflict(a, b) and order.conflict(b, a))
+        self.assertFalse(order.conflict(radix, Facts(1, 1, 'cpu', False, 0, 9)))
+        # Of three that all hold each other up the two are together that are over soonest.
+        self.assertEqual(sorted(self.plan(2, radix, cluster, pagerank)[:2]), [0, 1])
+
+    @staticmethod
+    def plan(slots, *facts, dram=float('inf')):
+        jobs = batch_jobs.parse(''.join('job %d\n' % i for i in range(len(facts))), 'f')
+        planner = order.Planner(jobs, dict(zip((j.key for j in jobs), facts)), slots, 0.1, dram=dram)
+        return [i for _, i, _, _ in order.rehearse(planner, 0.0, lambda i: facts[i].seconds or 1.0)]
+
+    def test_short_ones_first_unless_all_takes_longer_by_it(self):
+        def of(*seconds):
+            return [Facts(1, 0, 'bandwidth', seconds=s) for s in seconds]
+        self.assertEqual(self.plan(1, *of(9, 1, 3)), [1, 2, 0])
+        # The long ones begin when the two of 1 have ended; as the last they would end at 10 instead of 9.
+        self.assertEqual(self.plan(2, *of(8, 1, 8, 1)), [1, 3, 0, 2])
+        self.assertEqual(self.plan(2, *of(8, 1, 3, 4)), [1, 0, 2, 3])
+        # Those of one length in 000's order: the larger EBW on DRAM, the smaller one on PM.
+        self.assertEqual(self.plan(1, Facts(5, 1, seconds=5), Facts(6, 9, seconds=6), Facts(5, 5, seconds=9)), [1, 0, 2])
+
+    def test_the_whole_is_never_longer_than_with_the_longest_first(self):
+        rng = random.Random(5)
+        for _ in range(300):
+            slots, times = rng.randint(1, 5), [rng.choice((0.1, 1, 2, 5, 30)) * rng.random() + 0.01 for _ in range(rng.randint(1, 14))]
+            facts = [Facts(1, 0, 'bandwidth', seconds=s) for s in times]
+            jobs = batch_jobs.parse(''.join('job %d\n' % i for i in range(len(facts))), 'f')
+            planner = order.Planner(jobs, dict(zip((j.key for j in jobs), facts)), slots, 0.1)
+            end = max(at + times[i] for at, i, _, _ in order.rehearse(planner, 0.0, lambda i, t=times: t[i]))
+            self.assertLessEqual(end, ahead.whole([0.0] * slots, times) * 1.000001)
+
+    def test_what_has_begun_counts_against_starvation(self):
+        # A light one of 10 s has begun, so the heavy ones are next, though nobody has run for long.
+        light, heavy = Facts(0.01, 0, 'cpu', seconds=10), Facts(9, 0, 'bandwidth', seconds=10)
+        self.assertEqual(self.plan(2, heavy, light, light, heavy), [1, 0, 3, 2])
+
+    def test_memory_that_does_not_fit_waits(self):
+        def big(b, cls='bandwidth', **more):
+            return Facts(1, 0, cls, False, b, 0, 5, **more)
+        self.assertEqual(self.plan(2, big(6), big(6), big(2), dram=10)[:2], [0, 2])
+        self.assertEqual(self.plan(2, big(6), big(6), big(2), dram=20)[:2], [0, 1])
+        # CPU-bound ones leave it to others, and what is told to lie on PM needs none.
+        beside = ahead.Beside([ahead.kind(big(6))], 10)
+        self.assertFalse(beside.hinders(ahead.kind(big(6, pm_only=True))) or beside.hinders(ahead.kind(big(6, 'cpu'))))
+        self.assertTrue(beside.hinders(ahead.kind(big(60))))
+        self.assertTrue(ahead.Beside([ahead.kind(big(60))], 10).hinders(ahead.kind(big(1))))  # it is all there is
+        self.assertFalse(ahead.Beside([ahead.kind(big(60))], 10).conflict())
+        # Nobody fits: it begins all the same, and does not count as one that 004 would hold back.
+        known = {1: big(6)}
+        c = order.choose([], order.ranking(known, 0, 0, 0), known, {0: big(6)}, 2, {0: 1.0}, 10)
+        self.assertTrue(c.key == 1 and not c.beside and 'DRAM does not suffice' in c.why)
+
+    def test_a_thousand_jobs(self):
+        rng = random.Random(4)
+        facts = [Facts(rng.random(), rng.random(), rng.choice(('cpu', 'bandwidth')), rng.random() < 0.3, rng.random(),
+                       rng.random(), rng.random() * 100) for _ in range(1000)]
+        since = time.process_time()
+        self.assertEqual(sorted(self.plan(8, *facts, dram=3)), list(range(1000)))
+        self.assertLess(time.process_time() - since, 60)
 
     def test_a_conflict_that_would_come_later_is_foreseen(self):
         lu = Facts(0.5, 0.1, 'latency', True, dram=0, pm=9, seconds=102)
         ocean = Facts(30, 0, 'bandwidth', False, dram=9, pm=0, seconds=45)
         mining = Facts(2, 0, 'cpu', False, dram=9, pm=0, seconds=62)
-        jobs = batch_jobs.parse('lu\nocean\nmining\n', 'f')
-
         def started(*facts):
-            plan = order.rehearse(order.Planner(jobs, dict(zip((j.key for j in jobs), facts)), 2, 0.1), 0.0,
-                                  lambda i: facts[i].seconds)
-            return [i for _, i, _, _ in plan]
+            return self.plan(2, *facts)
         # lu goes first by its EBW. Beside it only mining may run, after whose end ocean would have to run beside lu.
         self.assertEqual(sorted(started(lu, ocean, mining)[:2]), [1, 2])
-        # mining outlives lu: no conflict either way, so the order of 000 holds.
-        self.assertEqual(started(lu, ocean, Facts(2, 0, 'cpu', False, 9, 0, 103))[0], 0)
+        # mining outlives lu: no conflict either way, so the shortest begins.
+        self.assertEqual(started(lu, ocean, Facts(2, 0, 'cpu', False, 9, 0, 103)), [1, 2, 0])
         # Nothing is foreseen of times that are not known.
         self.assertEqual(started(lu, Facts(30, 0, 'bandwidth', False, 9, 0, 45), Facts(2, 0, 'cpu', False, 9, 0, 62))[2], 0)
         unknown = {0: lu, 1: ocean, 2: Facts(2, 0, 'cpu', False, 9, 0)}
-        self.assertEqual(order.choose([], unknown, {}, 0, 0, 0, slots=2, left={}).key, 0)
+        self.assertEqual(order.choose([], order.ranking(unknown, 0, 0, 0), unknown, {}, 2, {}).key, 0)
 
     def test_unknown_jobs_once_first(self):
         jobs = batch_jobs.parse('x 1\nx 1\ny\nz after\n', 'f')
@@ -353,7 +418,7 @@ class Command(unittest.TestCase):
         self.assertEqual((now, most), (0, 3))
 
     def test_the_second_time_the_order_is_learnt(self):
-        self.jobs("name=big class=bandwidth sh -c 'echo big >> log'\nname=small class=cpu sh -c 'echo small >> log'\n")
+        self.jobs("name=big class=bandwidth sh -c 'echo big >> log; sleep 1'\nname=small class=cpu sh -c 'echo small >> log'\n")
         self.assertEqual(self.batch('--slots', '1').returncode, 0)
         p = self.batch('--slots', '1')
         self.assertEqual(p.returncode, 0, p.stderr)

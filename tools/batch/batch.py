@@ -81,7 +81,8 @@ class Batch:
         self.runner = batch_run.Runner(o, folder)
         self.learnt = batch_facts.Learnt(os.path.join(folder, 'learnt.json'))
         facts = batch_facts.gather(o.ctl, jobs, self.learnt)
-        self.planner = batch_order.Planner(jobs, facts, o.slots, o.alpha, batch_pair.ranking if o.pair else None)
+        self.planner = batch_order.Planner(jobs, facts, o.slots, o.alpha, batch_pair.ranking if o.pair else None,
+                                           batch_facts.dram_of_all(o.ctl))
         self.clock, self.energy = batch_power.Clock(o.sys), batch_power.Energy(o.sys)
         self.progress = batch_run.Progress(o.quiet)
         self.journal, self.past = None, None
