@@ -543,6 +543,38 @@ class Command(unittest.TestCase):
         p.send_signal(signal.SIGTERM)
         p.communicate(timeout=PATIENCE)
 
+    def test_a_file_from_windows(self):
+        with open(self.dir + '/jobs', 'wb') as f:
+            f.write('\ufeffname=a echo é\r\n\r\n \t\r\n# c\r\nname=b echo x\\\r\n y\r\n'.encode())
+        p = self.batch()
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertEqual([self.read('jobs.batch/00%d-%s.out' % n) for n in ((1, 'a'), (2, 'b'))], ['é\n', 'x y\n'])
+
+    def test_nobody_listens(self):
+        self.jobs("name=a sh -c 'echo x'\nname=b sh -c 'exit 3'\n")
+        for streams in ('>&- 2>&-', '<&- >&- 2>&-', '>/dev/full 2>/dev/full', '| true', '2>&1 | true'):
+            with self.subTest(streams):
+                shutil.rmtree(self.dir + '/jobs.batch', ignore_errors=True)
+                p = subprocess.run(['bash', '-c', 'set -o pipefail; "$0" batch jobs ' + streams, CTL], cwd=self.dir, env=self.env,
+                                   text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+                self.assertEqual(p.returncode, 3, p.stderr)
+                self.assertNotIn('Traceback', p.stderr)
+                self.assertEqual(self.read('jobs.batch/001-a.out'), 'x\n')
+                self.assertIn('"finish"', self.read('jobs.batch/journal'))
+                self.assertTrue(os.path.exists(self.dir + '/jobs.batch/batch.html'))
+
+    def test_an_interrupt_at_any_moment_has_no_traceback_and_resumes(self):
+        self.jobs('sleep 0.2\nsleep 0.3\n')
+        for ms in range(0, 600, 40):
+            p = self.begin('--fresh')
+            time.sleep(ms / 1000)
+            p.send_signal(signal.SIGINT)
+            _, err = p.communicate(timeout=PATIENCE)
+            self.assertNotRegex(err, r'in main\n|import (argparse|batch)')  # Python's own start may have one
+            self.assertIn(p.returncode, (0, 1, 130, -signal.SIGINT))
+        again = self.batch('--fresh')
+        self.assertEqual(again.returncode, 0, again.stderr)
+
     def test_options_name_what_is_allowed(self):
         self.jobs('true\n')
         for args, says in ((('--slots', '0'), '--slots=0: 1 to 256'), (('--alpha', '2'), '--alpha=2: 0 to 1'),
