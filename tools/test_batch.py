@@ -121,6 +121,13 @@ class Order(unittest.TestCase):
             end = max(at + times[i] for at, i, _, _ in order.rehearse(planner, 0.0, lambda i, t=times: t[i]))
             self.assertLessEqual(end, ahead.whole([0.0] * slots, times) * 1.000001)
 
+    def test_what_others_come_after_does_not_wait_for_short_ones(self):
+        jobs = batch_jobs.parse('name=a a\nname=b after=a b\nafter=b c\n' + 'short\n' * 28, 'f')
+        times = [10, 10, 10] + [1] * 28
+        facts = {j.key: Facts(1, 0, 'bandwidth', seconds=times[j.index]) for j in jobs}
+        plan = order.rehearse(order.Planner(jobs, facts, 2, 0.1), 0.0, lambda i: times[i])
+        self.assertEqual(max(at + times[i] for at, i, _, _ in plan), 30)
+
     def test_what_has_begun_counts_against_starvation(self):
         # A light one of 10 s has begun, so the heavy ones are next, though nobody has run for long.
         light, heavy = Facts(0.01, 0, 'cpu', seconds=10), Facts(9, 0, 'bandwidth', seconds=10)

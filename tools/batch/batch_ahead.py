@@ -98,25 +98,29 @@ def length(seconds):
     return math.frexp(seconds)[1] if seconds > 0 else 0
 
 
-def short_first(ranked, seconds, others, ends):
+def short_first(ranked, seconds, others, ends, paths):
     """[Choice] again, with the short ones first, as each job's waiting counts by its own time (the highest response
     ratio: all have waited alike). In front of these comes the shortest that may be taken without the whole
     taking longer, as a long one that begins last ends last. `seconds`: {key: of each}; `others`: of those
-    that wait and cannot be taken yet; `ends`: of each slot, the free one with 0. Those of one length stay as they were."""
+    that wait and cannot be taken yet; `ends`: of each slot, the free one with 0; `paths`: {key: seconds of it and
+    of the longest that comes after it}. Those of one length stay as they were."""
     order = sorted(ranked, key=lambda c: length(seconds[c.key]))
     times = list(others) + [seconds[c.key] for c in ranked]
-    limit = whole(ends, times) * SAME
+    longest, second = (sorted(order, key=lambda c: paths[c.key]) * 2)[-1:-3:-1]
 
-    def in_time(c):
+    def all_over(c):
         left, began = list(times), sorted(ends)
         left.remove(seconds[c.key])
+        after = paths[(second if c is longest else longest).key] if len(order) > 1 else 0.0
         began[0] += seconds[c.key]
-        return whole(began, left) <= limit
+        return max(whole(began, left), paths[c.key], min(began) + after)
 
+    limit = all_over(longest) * SAME
     low, high = 0, len(order) - 1
-    if in_time(order[0]):
+    if all_over(order[0]) <= limit:
         high = 0
-    while low < high:  # the longest always can
+    while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if in_time(order[middle]) else (middle + 1, high)
-    return [order[high]] + order[:high] + order[high + 1:]
+        low, high = (low, middle) if all_over(order[middle]) <= limit else (middle + 1, high)
+    first = order[high] if all_over(order[high]) <= limit else longest
+    return [first] + [c for c in order if c is not first]

@@ -193,6 +193,14 @@ class Planner:
     def left(self, running, now):
         return {i: max(0.0, (self.seconds(i) or 0.0) - (now - self.running[i][0])) for i in running}
 
+    def paths(self, seconds):
+        """{index: seconds of it and of the longest that comes after it}, of those that wait."""
+        then = {}
+        for i in sorted(seconds, reverse=True):  # after= names earlier ones
+            for a in self.jobs[i].after:
+                then[a] = max(then.get(a, 0.0), seconds[i] + then.get(i, 0.0))
+        return {i: s + then.get(i, 0.0) for i, s in seconds.items()}
+
     def ranked(self, known, now):
         """Those of one length in HMMSched's order, the short ones first."""
         spent = [self.light, self.heavy]
@@ -207,7 +215,7 @@ class Planner:
         seconds = {i: self.seconds(i) or usual for i in self.waiting}
         ends = list(self.left(self.running, now).values())
         first, *rest = batch_ahead.short_first(ranked, seconds, [s for i, s in seconds.items() if i not in known],
-                                               ends + [0.0] * (self.slots - len(ends)))
+                                               ends + [0.0] * (self.slots - len(ends)), self.paths(seconds))
         if len(rest):
             first.why = '%s; %s' % ('the short ones first' if all(seconds[first.key] <= seconds[c.key] for c in rest) else
                                     'all end later if it waits', first.why)
