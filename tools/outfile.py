@@ -5,6 +5,7 @@ import errno
 import os
 import re
 import stat
+import sys
 import tempfile
 
 STREAM = re.compile(r'/dev/(stdout|stderr|fd/\d+)|/proc/self/fd/\d+')
@@ -51,3 +52,13 @@ def write(path, data):
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def tell(text, error=False):
+    """A line for the user. When nobody listens any more, or there is no room for it, the work goes on."""
+    try:
+        print(text, file=sys.stderr if error else sys.stdout, flush=True)
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 2 if error else 1)  # what is left in the buffer goes there
+        os.close(nowhere)

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""hybridctl batch: the order of papers 000 and 004, job files, the journal, and the command on jobs of
-all kinds.
+"""hybridctl batch: job files, the journal, and the command on jobs of all kinds.
 
   test_batch.py HYBRIDCTL [unittest arguments]
 """
@@ -20,135 +19,12 @@ import unittest
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, HERE + '/batch', HERE + '/report', HERE + '/../tests/preload']
-import batch_facts  # noqa: E402
 import batch_journal  # noqa: E402
 import batch_jobs  # noqa: E402
-import batch_order as order  # noqa: E402
-from batch_order import Facts  # noqa: E402
 
 CTL = ''
 PATIENCE = 240
 ENV = {k: v for k, v in os.environ.items() if not k.startswith(('HYBRID', 'LD_PRELOAD'))}
-
-
-# --- the order: pure --------------------------------------------------------------------
-
-class Order(unittest.TestCase):
-    def test_the_first_k_below_alpha_are_latency_sensitive(self):
-        # sorted 1, 2, 3, 4, 10: sums 1, 3, 6, 10, 20 of 20
-        facts = {k: Facts(ebw_d=v) for k, v in enumerate((4, 10, 1, 3, 2))}
-        self.assertEqual(order.latency_sensitive(facts, 0.16), [2, 4])
-        self.assertEqual(order.latency_sensitive(facts, 0.15), [2])  # 3 is not below 0.15 * 20
-        self.assertEqual(order.latency_sensitive(facts, 0), [])
-        self.assertEqual(order.latency_sensitive(facts, 1), [2, 4, 3, 0])
-        self.assertEqual(order.latency_sensitive({1: Facts(), 2: Facts()}), [1, 2])
-
-    def test_both_memories_make_the_ebw(self):
-        facts = {0: Facts(ebw_d=1, ebw_nv=8), 1: Facts(ebw_d=5), 2: Facts(ebw_nv=2)}
-        self.assertEqual(order.latency_sensitive(facts, 1), [2, 1])
-
-    def test_a_tenth_of_the_time_of_the_others(self):
-        self.assertTrue(order.latency_first(0, 0))
-        self.assertTrue(order.latency_first(0.9, 10))
-        self.assertFalse(order.latency_first(1.0, 10))
-        self.assertFalse(order.latency_first(3, 0))
-
-    def test_bandwidth_sensitive_ones_take_turns(self):
-        known = {0: Facts(5, 1), 1: Facts(4, 9), 2: Facts(3, 2), 3: Facts(8, 7), 4: Facts(1, 6)}
-        got = [c.key for c in order.ranking(known, 0, 0, 1, alpha=0)]
-        # largest EBW_D: 3 (8); smallest EBW_NV: 0 (1); largest EBW_NV: 1 (9); smallest EBW_D: 4 (1)
-        self.assertEqual(got, [3, 0, 1, 4, 2])
-        self.assertEqual(order.ranking(known, 2, 0, 1, alpha=0)[0].key, 1)
-
-    def test_latency_sensitive_first_lowest_first_until_the_others_starve(self):
-        known = {0: Facts(9, 9), 1: Facts(0.2, 0), 2: Facts(0.1, 0)}
-        self.assertEqual([c.key for c in order.ranking(known, 0, 0, 0)], [2, 1, 0])
-        self.assertEqual([c.key for c in order.ranking(known, 0, 2, 10)], [0, 2, 1])
-        del known[0]
-        self.assertEqual(sorted(c.key for c in order.ranking(known, 0, 2, 10)), [1, 2])
-
-    def test_interference_methods_1_and_2(self):
-        lu = Facts(0.5, 3, 'latency', True, dram=0, pm=9)
-        ocean = Facts(3, 0, 'bandwidth', False, dram=9, pm=0)
-        mining = Facts(0.5, 0, 'cpu', False, dram=9, pm=0)
-        self.assertTrue(order.conflict(lu, ocean) and order.conflict(ocean, lu))
-        self.assertFalse(order.conflict(lu, mining))
-        self.assertFalse(order.conflict(Facts(1, 1, 'bandwidth', True, 1, 9), Facts(1, 1, 'bandwidth', False, 1, 9)))
-        # Method 1: beside a writer on PM, the one that suffers little; 2: beside ocean, no writer.
-        self.assertEqual(order.choose([], {1: ocean, 2: mining}, {0: lu}, 0, 9, 1, 0).key, 2)
-        self.assertEqual(order.choose([], {1: lu, 2: mining}, {0: ocean}, 0, 9, 1, 0).key, 2)
-        # Nobody else is there: it is not left standing.
-        last = order.choose([], {1: ocean}, {0: lu}, 0, 9, 1, 0)
-        self.assertTrue(last.key == 1 and last.beside)
-
-    def test_a_conflict_that_would_come_later_is_foreseen(self):
-        lu = Facts(0.5, 0.1, 'latency', True, dram=0, pm=9, seconds=102)
-        ocean = Facts(30, 0, 'bandwidth', False, dram=9, pm=0, seconds=45)
-        mining = Facts(2, 0, 'cpu', False, dram=9, pm=0, seconds=62)
-        jobs = batch_jobs.parse('lu\nocean\nmining\n', 'f')
-
-        def started(*facts):
-            plan = order.rehearse(order.Planner(jobs, dict(zip((j.key for j in jobs), facts)), 2, 0.1), 0.0,
-                                  lambda i: facts[i].seconds)
-            return [i for _, i, _, _ in plan]
-        # lu goes first by its EBW. Beside it only mining may run, after whose end ocean would have to run beside lu.
-        self.assertEqual(sorted(started(lu, ocean, mining)[:2]), [1, 2])
-        # mining outlives lu: no conflict either way, so the order of 000 holds.
-        self.assertEqual(started(lu, ocean, Facts(2, 0, 'cpu', False, 9, 0, 103))[0], 0)
-        # Nothing is foreseen of times that are not known.
-        self.assertEqual(started(lu, Facts(30, 0, 'bandwidth', False, 9, 0, 45), Facts(2, 0, 'cpu', False, 9, 0, 62))[2], 0)
-        unknown = {0: lu, 1: ocean, 2: Facts(2, 0, 'cpu', False, 9, 0)}
-        self.assertEqual(order.choose([], unknown, {}, 0, 0, 0, slots=2, left={}).key, 0)
-
-    def test_unknown_jobs_once_first(self):
-        jobs = batch_jobs.parse('x 1\nx 1\ny\nz after\n', 'f')
-        p = order.Planner(jobs, {jobs[3].key: Facts(cls='cpu')}, 3, 0.1)
-        keys = []
-        for _ in range(3):
-            c = p.next(0)
-            keys.append(c.key)
-            p.started(c, 0)
-        self.assertEqual(keys, [0, 2, 3])  # the second `x 1` waits until the first has told
-        self.assertIsNone(p.next(0))  # no slot
-
-    def test_no_job_is_forgotten_whatever_is_known(self):
-        rng = random.Random(1)
-        for _ in range(300):
-            n = rng.randint(1, 12)
-            jobs = batch_jobs.parse(''.join('p %d\n' % rng.randint(0, 6) for _ in range(n)), 'f')
-            facts = {j.key: Facts(rng.random(), rng.random(), rng.choice(('cpu', 'bandwidth')), rng.random() < 0.5,
-                                  rng.random(), rng.random()) for j in jobs if rng.random() < 0.7}
-            planner = order.Planner(jobs, facts, rng.randint(1, 4), rng.random())
-            plan = order.rehearse(planner, 0.0, lambda i: 1.0 + i)
-            self.assertEqual(sorted(i for _, i, _, _ in plan), list(range(n)))
-            self.assertTrue(all(len(beside) < planner.slots for _, _, _, beside in plan))
-
-    def test_time_left(self):
-        self.assertIsNone(order.remaining([None], [None], 2))
-        self.assertEqual(order.remaining([10, 10, 4], [], 2), 14)
-        self.assertEqual(order.remaining([None], [6], 1), 12)
-
-
-class WhatIsKnown(unittest.TestCase):
-    REPORT = {'class': 'bandwidth', 'classification': {'ebw_milli': [1500, 250], 'write_intensive': True, 'windows': 10},
-              'gain': {'judged': 10}, 'tiers': {'dram': {'peak': 10}, 'pm': {'peak': 30}}}
-
-    def test_of_a_report(self):
-        f = batch_facts.of_reports([self.REPORT], 2.5)
-        self.assertEqual((f.ebw_d, f.ebw_nv, f.cls, f.writes, f.on_pm, f.seconds, f.counted),
-                         (1.5, 0.25, 'bandwidth', True, True, 2.5, True))
-
-    def test_a_short_helper_counts_for_its_part(self):
-        helper = dict(self.REPORT, classification={'ebw_milli': [1000, 0], 'windows': 1}, tiers={})
-        self.assertAlmostEqual(batch_facts.of_reports([self.REPORT, helper], 1).ebw_d, 1.6)
-
-    def test_nonsense_is_survived(self):
-        for bad in ({}, {'classification': 3, 'tiers': []}, {'classification': {'ebw_milli': [-1, 'x']}}, 7, None):
-            batch_facts.of_reports([bad], 1)
-
-    def test_a_run_without_counters_does_not_replace_counts(self):
-        old, new = Facts(2, 0, counted=True, seconds=1), Facts(1, 0, counted=False, seconds=9)
-        self.assertEqual((batch_facts.better(new, old).ebw_d, batch_facts.better(new, old).seconds), (2, 9))
 
 
 # --- job files ---------------------------------------------------------------------------
@@ -353,7 +229,7 @@ class Command(unittest.TestCase):
         self.assertEqual((now, most), (0, 3))
 
     def test_the_second_time_the_order_is_learnt(self):
-        self.jobs("name=big class=bandwidth sh -c 'echo big >> log'\nname=small class=cpu sh -c 'echo small >> log'\n")
+        self.jobs("name=big class=bandwidth sh -c 'echo big >> log; sleep 1'\nname=small class=cpu sh -c 'echo small >> log'\n")
         self.assertEqual(self.batch('--slots', '1').returncode, 0)
         p = self.batch('--slots', '1')
         self.assertEqual(p.returncode, 0, p.stderr)
@@ -477,6 +353,38 @@ class Command(unittest.TestCase):
         self.assertIn('another batch is at work', other.stderr)
         p.send_signal(signal.SIGTERM)
         p.communicate(timeout=PATIENCE)
+
+    def test_a_file_from_windows(self):
+        with open(self.dir + '/jobs', 'wb') as f:
+            f.write('\ufeffname=a echo é\r\n\r\n \t\r\n# c\r\nname=b echo x\\\r\n y\r\n'.encode())
+        p = self.batch()
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertEqual([self.read('jobs.batch/00%d-%s.out' % n) for n in ((1, 'a'), (2, 'b'))], ['é\n', 'x y\n'])
+
+    def test_nobody_listens(self):
+        self.jobs("name=a sh -c 'echo x'\nname=b sh -c 'exit 3'\n")
+        for streams in ('>&- 2>&-', '<&- >&- 2>&-', '>/dev/full 2>/dev/full', '| true', '2>&1 | true'):
+            with self.subTest(streams):
+                shutil.rmtree(self.dir + '/jobs.batch', ignore_errors=True)
+                p = subprocess.run(['bash', '-c', 'set -o pipefail; "$0" batch jobs ' + streams, CTL], cwd=self.dir, env=self.env,
+                                   text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+                self.assertEqual(p.returncode, 3, p.stderr)
+                self.assertNotIn('Traceback', p.stderr)
+                self.assertEqual(self.read('jobs.batch/001-a.out'), 'x\n')
+                self.assertIn('"finish"', self.read('jobs.batch/journal'))
+                self.assertTrue(os.path.exists(self.dir + '/jobs.batch/batch.html'))
+
+    def test_an_interrupt_at_any_moment_has_no_traceback_and_resumes(self):
+        self.jobs('sleep 0.2\nsleep 0.3\n')
+        for ms in range(0, 600, 40):
+            p = self.begin('--fresh')
+            time.sleep(ms / 1000)
+            p.send_signal(signal.SIGINT)
+            _, err = p.communicate(timeout=PATIENCE)
+            self.assertNotRegex(err, r'in main\n|import (argparse|batch)')  # Python's own start may have one
+            self.assertIn(p.returncode, (0, 1, 130, -signal.SIGINT))
+        again = self.batch('--fresh')
+        self.assertEqual(again.returncode, 0, again.stderr)
 
     def test_options_name_what_is_allowed(self):
         self.jobs('true\n')

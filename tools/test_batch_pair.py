@@ -63,7 +63,8 @@ class Pure(unittest.TestCase):
     def test_conflicts_of_004_count_here_too(self):
         writer = Facts(ebw_nv=1, writes=True, pm=2)
         victim = Facts(ebw_d=0.1, cls='bandwidth', dram=2)
-        c = order.choose([], {0: victim, 1: Facts(ebw_d=0.2)}, {2: writer}, 0, 0, 0, rank=pair.ranking)
+        known, running = {0: victim, 1: Facts(ebw_d=0.2)}, {2: writer}
+        c = order.choose([], pair.ranking(known, running), known, running)
         self.assertEqual(c.key, 1)
 
     def test_what_waits_for_memory_takes_no_longer_at_the_low_clock(self):

@@ -13,7 +13,7 @@ After paper 004, section V-C and figure 8. Three jobs, two slots, 8 threads each
 Control: the same orders with the one that writes to PM on DRAM, where there is no conflict: what they
 differ by is packing alone.
 --check: status 1 where batch saves less than the paper and is not within 5 % of the best order (of group 4,
-which the paper has not, only the latter; it is not)."""
+which the paper has not, only the latter)."""
 import itertools
 import os
 import pathlib

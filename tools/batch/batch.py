@@ -4,24 +4,35 @@
 
 Who runs beside whom follows papers 000 (section V) and 004 (section V.B), see batch_order.py. Started by
 hybridctl, which passes --library and --ctl."""
-import argparse
 import os
-import re
-import shlex
 import signal
 import sys
-import time
 
-import batch_facts
-import batch_jobs
-import batch_journal
-import batch_order
-import batch_page
-import batch_pair
-import batch_power
-import batch_run
-import outfile
-from report_charts import duration
+for stream in (0, 1, 2):  # closed: the next file that is opened would be taken for it
+    try:
+        os.fstat(stream)
+    except OSError:
+        os.open(os.devnull, os.O_RDWR)
+sys.stdout, sys.stderr = (s or open(os.devnull, 'w', encoding='utf-8') for s in (sys.stdout, sys.stderr))
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until there is something to be told and kept
+
+import argparse  # noqa: E402: an interrupt while modules are loaded has no traceback
+import codecs  # noqa: E402
+import re  # noqa: E402
+import shlex  # noqa: E402
+import time  # noqa: E402
+
+import batch_facts  # noqa: E402
+import batch_jobs  # noqa: E402
+import batch_journal  # noqa: E402
+import batch_order  # noqa: E402
+import batch_page  # noqa: E402
+import batch_pair  # noqa: E402
+import batch_power  # noqa: E402
+import batch_run  # noqa: E402
+import outfile  # noqa: E402
+from report_charts import duration  # noqa: E402
 
 SKIPPED = 125  # the status of a job that was not started
 
@@ -59,7 +70,7 @@ def arguments(argv):
 
 def complain(text):
     for line in str(text).split('\n'):
-        print('hybridctl batch: %s' % line, file=sys.stderr)
+        outfile.tell('hybridctl batch: %s' % line, error=True)
 
 
 def status_text(status):
@@ -81,7 +92,8 @@ class Batch:
         self.runner = batch_run.Runner(o, folder)
         self.learnt = batch_facts.Learnt(os.path.join(folder, 'learnt.json'))
         facts = batch_facts.gather(o.ctl, jobs, self.learnt)
-        self.planner = batch_order.Planner(jobs, facts, o.slots, o.alpha, batch_pair.ranking if o.pair else None)
+        self.planner = batch_order.Planner(jobs, facts, o.slots, o.alpha, batch_pair.ranking if o.pair else None,
+                                           batch_facts.dram_of_all(o.ctl))
         self.clock, self.energy = batch_power.Clock(o.sys), batch_power.Energy(o.sys)
         self.progress = batch_run.Progress(o.quiet)
         self.journal, self.past = None, None
@@ -109,18 +121,18 @@ class Batch:
         usual = sum(known) / len(known) if known else 1.0
         told = dict(self.planner.facts)
         plan = batch_order.rehearse(self.planner, 0.0, lambda i: self.seconds(i) or usual)
-        print('%d jobs, %d at a time%s' % (len(self.jobs), self.o.slots, '' if known else
+        outfile.tell('%d jobs, %d at a time%s' % (len(self.jobs), self.o.slots, '' if known else
                                            '; no times are known: each is taken for 1 s'))
         for at, index, why, beside in plan:
             job, f = self.jobs[index], told.get(self.jobs[index].key)
-            print('%8s  %-16s %s' % (duration(at), job.name, shlex.join(job.argv)))
-            print('%8s  why: %s' % ('', why))
+            outfile.tell('%8s  %-16s %s' % (duration(at), job.name, shlex.join(job.argv)))
+            outfile.tell('%8s  why: %s' % ('', why))
             if f:
-                print('%8s  known from %s: %s%s, EBW DRAM %.3g, PM %.3g%s' % (
+                outfile.tell('%8s  known from %s: %s%s, EBW DRAM %.3g, PM %.3g%s' % (
                     '', f.source, f.cls, ', writes much' if f.writes else '', f.ebw_d, f.ebw_nv,
                     ', ' + duration(f.seconds) if f.seconds else ''))
             if beside:
-                print('%8s  beside: %s' % ('', ', '.join(self.jobs[k].name for k in beside)))
+                outfile.tell('%8s  beside: %s' % ('', ', '.join(self.jobs[k].name for k in beside)))
 
     def open(self):
         """The journal, and what it tells of an earlier batch. 0 or a status."""
@@ -279,17 +291,17 @@ class Batch:
     # --- after ---
 
     def summary(self):
-        print('%-18s %10s %10s  %s' % ('job', 'status', 'time', 'output'))
+        outfile.tell('%-18s %10s %10s  %s' % ('job', 'status', 'time', 'output'))
         took = {end['job']: end.get('seconds') for _, end in self.spans}
         for job in self.jobs:
             status = self.ends.get(job.index)
-            print('%-18s %10s %10s  %s' % (
+            outfile.tell('%-18s %10s %10s  %s' % (
                 job.name, 'not run' if status is None else status_text(status),
                 duration(took[job.index]) if took.get(job.index) else '-', self.relative(job)))
 
     def energy_line(self, seconds):
         if self.energy.usable() and self.energy.look() > 0:
-            print('energy of the processors: %.1f J in %s, energy-delay product %.1f J s' % (
+            outfile.tell('energy of the processors: %.1f J in %s, energy-delay product %.1f J s' % (
                 self.energy.joules, duration(seconds), self.energy.joules * seconds))
 
     def relative(self, job):
@@ -300,7 +312,7 @@ class Batch:
         path = os.path.join(self.folder, 'batch.html')
         try:
             outfile.write(path, batch_page.page(self.o, self.jobs, self.spans, self.planner.facts).encode('utf-8', 'replace'))
-            print('page: %s' % os.path.relpath(path))
+            outfile.tell('page: %s' % os.path.relpath(path))
         except OSError as e:
             complain('%s: %s' % (path, e.strerror))
 
@@ -319,7 +331,7 @@ def main(argv):
         else:
             with open(o.jobfile, 'rb') as f:
                 text = f.read()
-        jobs = batch_jobs.parse(text.decode('utf-8', 'surrogateescape'), o.jobfile)
+        jobs = batch_jobs.parse(text.removeprefix(codecs.BOM_UTF8).decode('utf-8', 'surrogateescape'), o.jobfile)
     except OSError as e:
         complain('%s: %s' % (o.jobfile, e.strerror))
         return 2
@@ -355,7 +367,4 @@ def main(argv):
 
 
 if __name__ == '__main__':
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except KeyboardInterrupt:  # before the first job: nothing was begun
-        sys.exit(128 + signal.SIGINT)
+    sys.exit(main(sys.argv[1:]))

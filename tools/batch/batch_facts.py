@@ -2,6 +2,7 @@
 """What is known of a job: learnt from the exit reports of its last run, or from its profile."""
 import configparser
 import json
+import math
 import os
 import subprocess
 
@@ -157,8 +158,20 @@ def gather(ctl, jobs, learnt):
         elif f:
             out[j.key] = by_class(f)
     for j in jobs:
+        if j.key in out:
+            out[j.key].pm_only = j.options.get('policy') == 'pm'
         cls = j.options.get('class')
         if j.key in out and cls in ('cpu', 'bandwidth', 'latency'):
             out[j.key].cls = cls
             by_class(out[j.key])
     return out
+
+
+def dram_of_all(ctl):
+    """Bytes of DRAM that programs under libhybrid share here, as far as that is known."""
+    try:
+        p = subprocess.run([ctl, 'status', '--json'], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                           stdin=subprocess.DEVNULL, check=False)
+        return number(json.loads(p.stdout), 'dram_budget') or math.inf
+    except (OSError, ValueError):
+        return math.inf

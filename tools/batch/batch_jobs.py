@@ -7,6 +7,7 @@
 Words are those of a shell: '...' as it is, "..." with \\ before " \\ $ and `, \\ before any character
 outside; a \\ at the end of a line goes on in the next one. Nothing else of a shell is known: pipes,
 redirections, variables and patterns are refused, with the way to have them (sh -c '...')."""
+import functools
 import os
 import re
 import shlex
@@ -47,7 +48,7 @@ class Job:
         self.name, self.argv, self.env, self.options = '', [], {}, {}
         self.after = []  # indices of jobs
 
-    @property
+    @functools.cached_property
     def key(self):
         """The same work has the same key: what was learnt of it serves again."""
         options = {k: v for k, v in self.options.items() if k not in ('name', 'after')}

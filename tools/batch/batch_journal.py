@@ -7,7 +7,8 @@ import fcntl
 import hashlib
 import json
 import os
-import sys
+
+import outfile
 
 VERSION = 1
 
@@ -102,8 +103,8 @@ class Journal:
             return True
         except OSError as e:
             if not self.told:
-                print('\nhybridctl batch: %s: %s; the jobs go on, but --resume may run again what is not in it' % (
-                    self.path, e.strerror), file=sys.stderr)
+                outfile.tell('\nhybridctl batch: %s: %s; the jobs go on, but --resume may run again what is not in it' % (
+                    self.path, e.strerror), error=True)
             self.told = True
             return False
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Who runs next, beside whom: the order of HMMSched (paper 000, section V.A.2) and the two methods
 against interference (paper 004, section V.B). Pure: no clock, no process."""
+import math
+
+import batch_ahead
 
 ALPHA = 0.1     # of the EBW of all: the light ones below are latency-sensitive (000 leaves it open)
 STARVED = 10    # latency-sensitive ones go first while their time is below a tenth of the others'
@@ -12,16 +15,22 @@ class Facts:
     memory busy (000, equations 6 and 7); bytes: at most, on each memory."""
 
     def __init__(self, ebw_d=0.0, ebw_nv=0.0, cls='unknown', writes=False, dram=0, pm=0, seconds=None, source='',
-                 counted=True, compute=None, bus=None):
+                 counted=True, compute=None, bus=None, pm_only=False):
         self.ebw_d, self.ebw_nv, self.cls, self.writes = ebw_d, ebw_nv, cls, writes
         self.dram, self.pm, self.seconds, self.source = dram, pm, seconds, source
         self.counted = counted  # else the EBW is a guess by the class
+        self.pm_only = pm_only  # policy=pm
         self.compute = compute  # the part of its threads' time that they do not wait for memory; None: not known
         self.bus = bus  # the part of its time for which the busier memory moves its lines; None: not known
 
     @property
     def ebw(self):
         return self.ebw_d + self.ebw_nv
+
+    @property
+    def needs(self):
+        """Bytes that would be on DRAM if it had room; what was told to lie on PM stays there."""
+        return 0 if self.pm_only else self.dram + self.pm
 
     @property
     def on_pm(self):
@@ -47,25 +56,9 @@ def latency_first(light_seconds, heavy_seconds):
     return light_seconds * STARVED < heavy_seconds or (light_seconds == 0 and heavy_seconds == 0)
 
 
-def take_turn(facts, keys, turn):
-    """The one of `keys` whose turn it is among the bandwidth-sensitive ones; the first of equals."""
-    medium = (lambda k: facts[k].ebw_d) if turn % 4 in (0, 3) else (lambda k: facts[k].ebw_nv)
-    sign = -1 if turn % 4 in (0, 2) else 1
-    return min(keys, key=lambda k: (sign * medium(k), k))
-
-
-def kind(f):
-    """What 004, V.B asks of a job: (does it write much to PM, is it held up by such writes)."""
-    return f.writes and f.on_pm, f.cls == 'bandwidth' and not f.on_pm
-
-
 def conflict(a, b):
-    """004, V.B: a write-intensive one on PM beside a bandwidth-sensitive one on DRAM?"""
-    return kinds_conflict(kind(a), kind(b))
-
-
-def kinds_conflict(a, b):
-    return (a[0] and b[1]) or (b[0] and a[1])
+    """004, V.B: a write-intensive one on PM beside one that it holds up?"""
+    return batch_ahead.at_odds(batch_ahead.kind(a), batch_ahead.kind(b))
 
 
 class Choice:
@@ -75,15 +68,32 @@ class Choice:
         self.beside = beside  # a conflict that could not be avoided
 
 
+def turns(facts, keys, turn):
+    """`keys` in the order in which they are taken: by turns the largest EBW_D, the smallest EBW_NV, the
+    largest EBW_NV, the smallest EBW_D of those that are left; the first of equals."""
+    medium = [lambda k: facts[k].ebw_d, lambda k: facts[k].ebw_nv]
+    keys = list(keys)
+    lines = [sorted(keys, key=lambda k, m=medium[m], sign=sign: (sign * m(k), k), reverse=True)
+             for m, sign in ((0, -1), (1, 1), (1, -1), (0, 1))]
+    taken, out = set(), []
+    while len(out) < len(keys):
+        line = lines[turn % 4]
+        while line and line[-1] in taken:
+            line.pop()
+        key = line.pop()
+        taken.add(key)
+        out.append(key)
+        turn += 1
+    return out
+
+
 def ranking(known, turn, light_seconds, heavy_seconds, alpha=ALPHA):
-    """All of {key: Facts} in the order in which they would be taken: [Choice]."""
+    """All of {key: Facts} in HMMSched's order: [Choice]."""
     light = latency_sensitive(known, alpha)
-    heavy = [k for k in known if k not in light]
+    of_light = set(light)
     first = [Choice(k, 'latency-sensitive, EBW %.3g' % known[k].ebw, heavy=False) for k in light]
     then = []
-    while heavy:
-        key = take_turn(known, heavy, turn)
-        heavy.remove(key)
+    for key in turns(known, [k for k in known if k not in of_light], turn):
         f = known[key]
         then.append(Choice(key, TURNS[turn % 4] + (' (%.3g + %.3g)' % (f.ebw_d, f.ebw_nv) if f.counted else
                                                    ', guessed by its class as there were no counters'), heavy=True))
@@ -91,66 +101,34 @@ def ranking(known, turn, light_seconds, heavy_seconds, alpha=ALPHA):
     return first + then if latency_first(light_seconds, heavy_seconds) or not then else then + first
 
 
-def conflict_seconds(order, running, slots):
-    """For how long jobs would run in a conflict. `order`: [(kind, seconds)] of those that wait, of which the first
-    without a conflict is started whenever a slot is free, else the first; `running`: the same of those that
-    run, with the seconds that are left."""
-    order, running, total = list(order), list(running), 0.0
-    while True:
-        while order and len(running) < slots:
-            fits = [i for i, (k, _) in enumerate(order) if not any(kinds_conflict(k, r) for r, _ in running)]
-            running.append(order.pop(fits[0] if fits else 0))
-        if not running:
-            return total
-        step = min(s for _, s in running)
-        if any(kinds_conflict(a, b) for i, (a, _) in enumerate(running) for b, _ in running[:i]):
-            total += step
-        running = [(k, s - step) for k, s in running if s > step]
-
-
-def foresight(ranked, known, running, slots):
-    """Of the first of each kind in [Choice], those without a conflict now, the one after which conflicts last the
-    shortest: who avoids one now may be left with those that must not run together. `running`: [(kind, seconds)].
-    The first of equals; of jobs whose time is not known nothing is foreseen."""
-    kinds, order = {}, []
-    for c in ranked:
-        f = known[c.key]
-        if not f.seconds:
-            return ranked[0]
-        kinds.setdefault(kind(f), c)
-        order.append((c, (kind(f), f.seconds)))
-    if len(kinds) == 1:
-        return ranked[0]
-
-    def cost(c):
-        begun = [(k, s) for k, s in running if s > 0] + [one for o, one in order if o is c]
-        return conflict_seconds([one for o, one in order if o is not c], begun, slots)
-    return min((c for k, c in kinds.items() if not any(kinds_conflict(k, r) for r, _ in running)),
-               key=cost, default=ranked[0])
-
-
-def choose(unknown, known, running, turn, light_seconds, heavy_seconds, alpha=ALPHA, rank=None, slots=1, left=None):
+def choose(unknown, ranked, known, running, slots=1, left=None, dram=math.inf):
     """The next to be started. `unknown`: keys of jobs of which nothing is known, in their order: they
-    are learnt first; `known`, `running`: {key: Facts}; `rank`: (known, running) to [Choice] in place of
-    HMMSched's order; `left`: {key: seconds that one still runs}. None: nobody is ready."""
+    are learnt first; `ranked`: [Choice] of the others; `known`, `running`: {key: Facts}; `left`: {key:
+    seconds that one still runs}; `dram`: bytes that there are. None: nobody is ready."""
     if unknown:
         return Choice(unknown[0], 'not known yet: learnt first')
-    ranked = rank(known, running) if rank else ranking(known, turn, light_seconds, heavy_seconds, alpha)
     if not ranked:
         return None
-    free = [c for c in ranked if not any(conflict(known[c.key], f) for f in running.values())]
-    if free:
-        c = free[0]
-        if left is not None and slots > 1:
-            c = foresight(ranked, known, [(kind(f), left.get(k, 0.0)) for k, f in running.items()], slots)
-        if c is not free[0]:
-            c.why += '; before others that would have to run in a conflict later (004)'
-        elif c is not ranked[0]:
-            c.why += '; before others that would disturb, or be disturbed (004)'
-        return c
-    ranked[0].why += '; in spite of a conflict (004): nobody else is there'
-    ranked[0].beside = True
-    return ranked[0]
+    beside = {k: batch_ahead.kind(f) for k, f in running.items()}
+
+    def without_conflict(size):
+        those = batch_ahead.Beside(beside.values(), size)
+        return [c for c in ranked if not those.hinders(batch_ahead.kind(known[c.key]))]
+    fit = without_conflict(dram)
+    may = fit or without_conflict(math.inf) or ranked
+    c = may[0]
+    if left is not None and slots > 1:
+        c = batch_ahead.foresight(may, ranked, known, [(k, left.get(key, 0.0)) for key, k in beside.items()], slots, dram)
+    if may is ranked and not fit:
+        c.why += '; in spite of a conflict (004): nobody else is there'
+        c.beside = True
+    elif not fit:
+        c.why += '; DRAM does not suffice for it and those beside it'
+    elif c is not may[0]:
+        c.why += '; before others that would have to run in a conflict later (004)'
+    elif c is not ranked[0]:
+        c.why += '; before others that would disturb, or be disturbed (004)'
+    return c
 
 
 def remaining(left, running, slots):
@@ -168,14 +146,19 @@ def remaining(left, running, slots):
 
 class Planner:
     """The state that the order needs, moved on by started() and ended(): the batch and --dry-run use it
-    alike. `jobs`: [Job]; `facts`: {job.key: Facts}, which grows."""
+    alike. `jobs`: [Job]; `facts`: {job.key: Facts}, which grows; `rank`: (known, running) to [Choice] in
+    place of the order by length and HMMSched; `dram`: bytes for all."""
 
-    def __init__(self, jobs, facts, slots, alpha, rank=None):
-        self.jobs, self.facts, self.slots, self.alpha, self.rank = jobs, facts, slots, alpha, rank
+    def __init__(self, jobs, facts, slots, alpha, rank=None, dram=math.inf):
+        self.jobs, self.facts, self.slots, self.alpha, self.rank, self.dram = jobs, facts, slots, alpha, rank, dram
         self.waiting = {j.index for j in jobs}
         self.running = {}  # index: (since, heavy)
         self.ok = {}       # index: did it end well?
         self.turn, self.light, self.heavy = 0, 0.0, 0.0
+
+    def seconds(self, index):
+        f = self.facts.get(self.jobs[index].key)
+        return f.seconds if f and f.seconds else None
 
     def done(self, index, ok):
         self.waiting.discard(index)
@@ -203,13 +186,40 @@ class Planner:
                 seen.add(key)
         if not unknown and not known and not self.running:
             unknown = held
-        spent = [self.light, self.heavy]
-        for since, heavy in self.running.values():
-            if heavy is not None:
-                spent[heavy] += now - since
         running = {i: self.facts[self.jobs[i].key] for i in self.running if self.jobs[i].key in self.facts}
-        left = {i: max(0.0, (running[i].seconds or 0.0) - (now - self.running[i][0])) for i in running}
-        return choose(unknown, known, running, self.turn, spent[0], spent[1], self.alpha, self.rank, self.slots, left)
+        ranked = self.rank(known, running) if self.rank else self.ranked(known, now)
+        return choose(unknown, ranked, known, running, self.slots, self.left(running, now), self.dram)
+
+    def left(self, running, now):
+        return {i: max(0.0, (self.seconds(i) or 0.0) - (now - self.running[i][0])) for i in running}
+
+    def paths(self, seconds):
+        """{index: seconds of it and of the longest that comes after it}, of those that wait."""
+        then = {}
+        for i in sorted(seconds, reverse=True):  # after= names earlier ones
+            for a in self.jobs[i].after:
+                then[a] = max(then.get(a, 0.0), seconds[i] + then.get(i, 0.0))
+        return {i: s + then.get(i, 0.0) for i, s in seconds.items()}
+
+    def ranked(self, known, now):
+        """Those of one length in HMMSched's order, the short ones first."""
+        spent = [self.light, self.heavy]
+        for i, (since, heavy) in self.running.items():
+            if heavy is not None:  # what has begun runs to its end
+                spent[heavy] += max(now - since, self.seconds(i) or 0.0)
+        ranked = ranking(known, self.turn, *spent, self.alpha)
+        told = [s for s in map(self.seconds, self.waiting) if s]
+        if not ranked or not told:
+            return ranked
+        usual = sum(told) / len(told)
+        seconds = {i: self.seconds(i) or usual for i in self.waiting}
+        ends = list(self.left(self.running, now).values())
+        first, *rest = batch_ahead.short_first(ranked, seconds, [s for i, s in seconds.items() if i not in known],
+                                               ends + [0.0] * (self.slots - len(ends)), self.paths(seconds))
+        if len(rest):
+            first.why = '%s; %s' % ('the short ones first' if all(seconds[first.key] <= seconds[c.key] for c in rest) else
+                                    'all end later if it waits', first.why)
+        return [first] + rest
 
     def started(self, choice, now):
         self.waiting.discard(choice.key)

@@ -131,6 +131,7 @@ class Runner:
         cls = job.options.get('class')
         if cls in ('cpu', 'bandwidth', 'latency'):
             facts.cls = cls
+        facts.pm_only = job.options.get('policy') == 'pm'
         return batch_facts.by_class(facts), waited
 
 

@@ -117,9 +117,9 @@ static const struct command {
     {"batch", ctl_batch, "run the jobs of a file in an order that spares the memories",
      "batch [OPTION]... JOBFILE",
      "Runs the commands of JOBFILE, one a line, a few at a time, each under the library. Jobs of\n"
-     "which nothing is known are learnt first; then those that need little bandwidth, then in\n"
-     "turn those that need much of DRAM and of PM; none that writes much to PM beside one that\n"
-     "needs the bandwidth of DRAM, where that can be avoided. A line:\n"
+     "which nothing is known are learnt first; then short ones, as long as the whole batch takes\n"
+     "no longer by it. No two that hold each other up at PM, or need more DRAM than there is, run\n"
+     "side by side where that can be avoided. A line:\n"
      "\n"
      "  [name=N] [threads=N] [profile=P] [class=C] [dram=SIZE] [policy=P] [dir=DIR] [stdin=FILE]\n"
      "  [after=NAME,...] [VARIABLE=VALUE]... [--] PROGRAM [ARGUMENT]...\n"
