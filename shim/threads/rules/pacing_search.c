@@ -5,12 +5,8 @@ void pacing_search_begin(struct pacing_search *s, unsigned best)
 {
     unsigned rest = s->rest ? s->rest : THREADS_REST;
 
-    *s = (struct pacing_search){.stage = PACING_DOWN,
-                                .best = best,
-                                .count = best,
-                                .gain = 1,
-                                .rest = rest,
-                                .trial.at_once = s->trial.at_once};
+    *s = (struct pacing_search){
+        .stage = PACING_DOWN, .best = best, .count = best, .gain = 1, .rest = rest};
     thread_trial_base(&s->trial, best);
 }
 

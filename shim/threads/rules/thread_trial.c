@@ -19,7 +19,7 @@
 
 void thread_trial_base(struct thread_trial *t, unsigned base)
 {
-    *t = (struct thread_trial){.base = base, .at_once = t->at_once};
+    *t = (struct thread_trial){.base = base};
 }
 
 void thread_trial_next(struct thread_trial *t, unsigned count, unsigned scale, unsigned longest)
@@ -45,12 +45,6 @@ static double rate(const struct thread_trial *t)
     return t->time > 0 ? t->work / t->time : 0;
 }
 
-/* The same of a stretch with the other. */
-static unsigned whole_other(const struct thread_trial *t, unsigned counting)
-{
-    return t->at_once ? counting : whole(counting);
-}
-
 /* To the other number, or back. */
 static void turn(struct thread_trial *t, bool other)
 {
@@ -67,7 +61,7 @@ static double from_purse(const struct thread_trial *t, double ns)
 
 static void begin_other(struct thread_trial *t, struct regret *purse, double run_ns)
 {
-    double worst = ROOM * whole_other(t, t->scale) * t->window_ns;
+    double worst = ROOM * whole(t->scale) * t->window_ns;
 
     if (rate(t) <= 0 || !regret_begin(purse, &t->paid, run_ns, 0, from_purse(t, worst)))
         return;
@@ -91,9 +85,8 @@ static void window_of_other(struct thread_trial *t, struct regret *purse, double
 
     /* Not in the window in which threads move: it may have next to nothing, and the next the rest.
      */
-    t->wrong = (t->windows > 1 || t->at_once) &&
-               lost(t, t->before) > (TRIAL_WRONG + 2 * t->spread) * t->window_ns;
-    if (!t->wrong && covered && t->windows < whole_other(t, t->longest))
+    t->wrong = t->windows > 1 && lost(t, t->before) > (TRIAL_WRONG + 2 * t->spread) * t->window_ns;
+    if (!t->wrong && covered && t->windows < whole(t->longest))
         return;
     t->o_rate = t->wrong ? HY_MIN(t->o_work / t->o_time, t->before) : rate(t);
     t->back = true;
@@ -136,7 +129,7 @@ static void count_window(struct thread_trial *t, double work, double time_ns)
         t->o_work += work;
         t->o_time += time_ns;
     }
-    if (t->windows++ > 0 || (t->other && t->at_once)) {
+    if (t->windows++ > 0) {
         t->work += work;
         t->time += time_ns;
         if (!t->other)
