@@ -381,7 +381,7 @@ class Command(unittest.TestCase):
             time.sleep(ms / 1000)
             p.send_signal(signal.SIGINT)
             _, err = p.communicate(timeout=PATIENCE)
-            self.assertNotRegex(err, r'File "[^"]*/tools/')  # Python's own start may have one
+            self.assertNotIn('Traceback', err)
             self.assertIn(p.returncode, (0, 1, 130, -signal.SIGINT))
         again = self.batch('--fresh')
         self.assertEqual(again.returncode, 0, again.stderr)

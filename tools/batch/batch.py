@@ -16,6 +16,7 @@ for stream in (0, 1, 2):  # closed: the next file that is opened would be taken 
 sys.stdout, sys.stderr = (s or open(os.devnull, 'w', encoding='utf-8') for s in (sys.stdout, sys.stderr))
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # until there is something to be told and kept
+signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # hybridctl held it back while Python began
 
 import argparse  # noqa: E402: an interrupt while modules are loaded has no traceback
 import codecs  # noqa: E402
@@ -121,8 +122,8 @@ class Batch:
         usual = sum(known) / len(known) if known else 1.0
         told = dict(self.planner.facts)
         plan = batch_order.rehearse(self.planner, 0.0, lambda i: self.seconds(i) or usual)
-        outfile.tell('%d jobs, %d at a time%s' % (len(self.jobs), self.o.slots, '' if known else
-                                           '; no times are known: each is taken for 1 s'))
+        outfile.tell('%d jobs, %d at a time%s' % (
+            len(self.jobs), self.o.slots, '' if known else '; no times are known: each is taken for 1 s'))
         for at, index, why, beside in plan:
             job, f = self.jobs[index], told.get(self.jobs[index].key)
             outfile.tell('%8s  %-16s %s' % (duration(at), job.name, shlex.join(job.argv)))

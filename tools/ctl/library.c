@@ -3,6 +3,7 @@
 #include "tools/ctl/ctl.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -94,7 +95,8 @@ int ctl_tune(int argc, char **argv)
     return r == CTL_OK ? ctl_run_script("tune.py", library, argc, argv) : r;
 }
 
-/* It starts each job by `hybridctl run`. */
+/* It starts each job by `hybridctl run`. Python prints a traceback when it is interrupted before
+ * the script has a word in it, so the script lets SIGINT in. */
 int ctl_batch(int argc, char **argv)
 {
     char library[PATH_MAX], exe[PATH_MAX];
@@ -109,6 +111,10 @@ int ctl_batch(int argc, char **argv)
     args[1] = "--ctl";
     args[2] = exe;
     memcpy(&args[3], &argv[1], (size_t)(argc - 1) * sizeof(*args));
+    sigset_t interrupt;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    (void)sigprocmask(SIG_BLOCK, &interrupt, NULL);
     return ctl_run_script("batch.py", library, argc + 2, args);
 }
 
