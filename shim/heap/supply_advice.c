@@ -2,7 +2,7 @@
  * Blocks of the file tier that the program advises the kernel about (madvise). Shared pages of a
  * file are not zero after MADV_DONTNEED, and the kernel refuses MADV_WIPEONFORK: such pages become
  * what the program takes them for, on DRAM, until the block has been freed and its memory given
- * back. And free memory whose addresses are short. */
+ * back. Free memory leaves the file as well where addresses are short (supply_file_release). */
 #include <errno.h>
 
 #include "heap/supply_internal.h"

@@ -255,6 +255,16 @@ class SitesTest(driven.DrivenCase):
                      '4.00 with all on PM'):
             self.assertIn(word, text)
 
+    def test_explain_shows_behaviours(self):
+        profile = self.profile(section('a', 8 * MIB, 9000000), options='[behaviours]\nbehaviour1 = 19.9 9000 4000 1.1 '
+                               '0.1 0.9 4\nbehaviour2 = 80.1 123456789 123456789 12.34 0.1 0.9 4\n')
+        text = self.explain(profile)
+        self.assertIn('  behaviours  80% of time: 1.5M lines read, 1.5M written a ms; slowdown 12.34\n', text)
+        self.assertIn('              20% of time: 452 lines read, 201 written a ms; slowdown 1.10\n', text)
+        self.assertLessEqual(max(map(len, text[text.index('\n'):].splitlines())), 80)
+        told = json.loads(self.explain(profile, '--json'))
+        self.assertEqual([b['reads'] for b in told['behaviours']], [9000, 123456789])
+
     def test_explain_takes_the_settings_of_a_run(self):
         profile = self.profile(section('a', 8 * MIB, 9000000), options='[options]\ndram = 9M\n')
         self.assertIn('9.0 MiB (the profile)', self.explain(profile))

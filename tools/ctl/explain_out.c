@@ -90,20 +90,25 @@ static void text_program(const struct explained *e)
            ctl_size(e->share, b, sizeof(b)), e->share_from);
 }
 
-/* Lines by the ms of a behaviour: what it asks of memory. */
+/* Those that take longest first; lines by the ms: what they ask of memory. */
 static void text_behaviours(const struct profile *p)
 {
-    double all = 0;
+    bool told[PROFILE_BEHAVIOURS] = {false};
+    double all = 1e-3;
 
     for (unsigned i = 0; i < p->n_behaviours; i++)
         all += p->behaviours[i].ms;
-    for (unsigned i = 0; p->n_behaviours > 1 && i < p->n_behaviours; i++) {
-        const struct profile_behaviour *b = &p->behaviours[i];
+    for (unsigned n = 0; p->n_behaviours > 1 && n < p->n_behaviours; n++) {
+        const struct profile_behaviour *b = NULL;
         char r[32], w[32];
-        double ms = HY_MAX(b->ms, 1e-3);
 
-        printf("  %s %3.0f%% of the time: %s lines read and %s written a ms, slowdown on PM %.2f\n",
-               i == 0 ? "behaviours" : "          ", 100 * b->ms / HY_MAX(all, 1e-3),
+        for (unsigned i = 0; i < p->n_behaviours; i++)
+            if (!told[i] && (!b || p->behaviours[i].ms > b->ms))
+                b = &p->behaviours[i];
+        told[b - p->behaviours] = true;
+        double ms = HY_MAX(b->ms, 1e-3);
+        printf("  %-10s %3.0f%% of time: %s lines read, %s written a ms; slowdown %.2f\n",
+               n == 0 ? "behaviours" : "", 100 * b->ms / all,
                count((double)b->reads / ms, r, sizeof(r)),
                count((double)b->writes / ms, w, sizeof(w)), b->slowdown);
     }

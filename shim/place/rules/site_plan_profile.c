@@ -125,11 +125,11 @@ int site_plan_work(const struct profile *p, const struct machine_figures *f, str
     if (reads + writes <= 0)
         return -ENODATA;
     struct work all = whole(p, reads, writes);
-    ret->n = HY_MAX(p->n_behaviours, 1u);
+    ret->n = p->n_behaviours > 1 ? p->n_behaviours : 1;
     ret->all = all;
     find_compute(f, p->slowdown, &ret->all);
     ret->in[0] = ret->all;
-    for (unsigned b = 0; b < p->n_behaviours; b++) {
+    for (unsigned b = 0; ret->n > 1 && b < ret->n; b++) {
         ret->in[b] = behaviour(&p->behaviours[b], &all, &sites[b]);
         find_compute(f, p->behaviours[b].slowdown, &ret->in[b]);
     }

@@ -435,6 +435,16 @@ static void test_profile_to_sites(void **state)
         profile_sites[i].reads = 0;
     assert_int_equal(site_plan_work(&p, &f, &k), -ENODATA);
 
+    for (unsigned i = 0; i < 3; i++)
+        profile_sites[i].reads = 1000000 * (i + 1);
+    p.n_behaviours = 1; /* one is the whole run */
+    p.behaviours[0].reads = 7;
+    assert_int_equal(site_plan_work(&p, &f, &k), 0);
+    assert_true(k.n == 1 && k.in[0].reads == k.all.reads && k.all.reads >= 6e6);
+    p.n_behaviours = 0;
+    for (unsigned i = 0; i < 3; i++)
+        profile_sites[i].reads = 0;
+
     /* A leaf that is named: with it all that begin with it. */
     profile_sites[3] = (struct profile_site){.n_frames = 1, .has_tier = true, .tier = HY_PM};
     profile_sites[3].frames[0].offset = 0x100;
