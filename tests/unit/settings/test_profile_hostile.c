@@ -161,22 +161,31 @@ static void test_bad_sites(void **state)
     assert_int_equal(n_heard, 1);
 }
 
+/* Each is told and leaves nothing behind. */
+static void assert_refused(const char *section, const char *key, const char *const *values,
+                           unsigned n, const unsigned *kept)
+{
+    char text[256];
+
+    for (unsigned i = 0; i < n; i++) {
+        snprintf(text, sizeof(text), "[%s]\n%s = %s\n", section, key, values[i]);
+        assert_int_equal(parse(text), 0);
+        assert_int_equal(n_heard, 1);
+        snprintf(text, sizeof(text), "%s = ", key);
+        assert_heard(text);
+        assert_int_equal(*kept, 0);
+    }
+}
+
 static void test_bad_tasks(void **state)
 {
     static const char *const tasks[] = {
         "aa+0x1 4K 1 2us",         "4K 1 2us 3us",        "aa+0x1 4K many 2us 3us",
         "aa+0x1 4K+ 1 2us 3us",    "aa+0x1 4K 1 2 3us",   "aa+0x1 4K 1 0us 3us",
         "aa+0x1 4K 1 2us 3us 4us", "aa+0x1 4K 1 2us 61m", "aa+0x1 1+2+3+4+5+6+7+8+9 1 2us -"};
-    char text[256];
 
     (void)state;
-    for (unsigned i = 0; i < HY_ARRAY_SIZE(tasks); i++) {
-        snprintf(text, sizeof(text), "[tasks]\ntask1 = %s\n", tasks[i]);
-        assert_int_equal(parse(text), 0);
-        assert_int_equal(n_heard, 1);
-        assert_heard("task1 = ");
-        assert_int_equal(p.n_tasks, 0);
-    }
+    assert_refused("tasks", "task1", tasks, HY_ARRAY_SIZE(tasks), &p.n_tasks);
     assert_int_equal(parse("[tasks]\ntask2 = aa+0x1 4K 1 - -\ntask1 = aa+0x1 4K 1 - -\nt = 1\n"),
                      0);
     assert_int_equal(p.n_tasks, 1);
@@ -188,16 +197,9 @@ static void test_bad_records(void **state)
 {
     static const char *const phases[] = {"0",         "0 fast", "x cpu 1",    "0 cpu 0",
                                          "0 cpu 1 2", "-1 cpu", "0 cpu 1001", "0 bandwidth 1,5"};
-    char text[256];
 
     (void)state;
-    for (unsigned i = 0; i < HY_ARRAY_SIZE(phases); i++) {
-        snprintf(text, sizeof(text), "[phases]\nphase1 = %s\n", phases[i]);
-        assert_int_equal(parse(text), 0);
-        assert_int_equal(n_heard, 1);
-        assert_heard("phase1 = ");
-        assert_int_equal(p.n_phases, 0);
-    }
+    assert_refused("phases", "phase1", phases, HY_ARRAY_SIZE(phases), &p.n_phases);
     assert_int_equal(parse("[phases]\nphase2 = 0 cpu\nphase1 = 5 cpu\nphases = 1\n"), 0);
     assert_int_equal(p.n_phases, 1);
     assert_heard("numbered from 1");
@@ -205,13 +207,8 @@ static void test_bad_records(void **state)
     static const char *const behaviours[] = {
         "1 2 3 4 1 1",    "1 2 3 4 1 1 1 1", "1 2 3 4 1.1 1 1", "1 2 3 4 1 1.1 1",
         "-1 2 3 4 1 1 1", "1 2.5 3 4 1 1 1", "1 2 x 4 1 1 1",   "1 2 3 1001 1 1 1"};
-    for (unsigned i = 0; i < HY_ARRAY_SIZE(behaviours); i++) {
-        snprintf(text, sizeof(text), "[behaviours]\nbehaviour1 = %s\n", behaviours[i]);
-        assert_int_equal(parse(text), 0);
-        assert_int_equal(n_heard, 1);
-        assert_heard("behaviour1 = ");
-        assert_int_equal(p.n_behaviours, 0);
-    }
+    assert_refused("behaviours", "behaviour1", behaviours, HY_ARRAY_SIZE(behaviours),
+                   &p.n_behaviours);
     /* Lists that fit no behaviours go, the site stays. */
     assert_int_equal(parse("[site a]\nframe0 = ab+0x1\nreads = 5\nreads-in = 1 2\n"
                            "writes-in = 1 2 3 4 5 6 7 8 9\n"
