@@ -56,6 +56,11 @@ class Kernel:
         any order."""
         return self.moved(True, since).count(tid) >= self.moved(False, since).count(tid) > 0
 
+    def is_out(self, tid, since):
+        """It has left since then, or had left already and not come back."""
+        last = [into for into, text in self.writes[:] if tid in text][-1:]
+        return tid in self.moved(False, since) or last == [False]
+
 
 class CacheTest(unittest.TestCase):
     def setUp(self):
@@ -173,11 +178,12 @@ class CacheTest(unittest.TestCase):
                 time.sleep(0.02)
             return child in kernel.moved(False, before)
         self.until('fork', child_has_left)
-        # Without a neighbour it has all.
+        # Without a neighbour it has all. What is told is what is kept: that its threads are out for a moment,
+        # to see what that would gain, is none of it.
         before = len(kernel.writes)
         neighbour.communicate('\n', timeout=PATIENCE_S)
-        self.until('it is back', lambda: all(t in kernel.moved(False, before)
-                                             for t in self.threads(p)))
+        self.until('it has all ways again', lambda: not re.search(told, self.ctl('status')))
+        self.until('its threads are out', lambda: all(kernel.is_out(t, before) for t in self.threads(p)))
         put(self.dir + '/end', '')
         _, err = p.communicate(timeout=PATIENCE_S)
         self.assertEqual(p.returncode, 0, err)
