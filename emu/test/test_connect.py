@@ -63,7 +63,7 @@ def kernel(args, **settings):
 
 def hybrid(**more):
     return dict(_LD_PRELOAD=LIBHYBRID, _HYBRID_PM='emulated', _HYBRID_START=0,
-                _HYBRID_REGISTRY='off', **more)
+                _HYBRID_REGISTRY='none', **more)
 
 
 def case_tiers():

@@ -14,8 +14,10 @@
 
 #define AWAIT_NS   100000000ull  /* for PM, when memkind is there */
 #define LOAD_NS    500000000ull  /* and when it must be loaded, once */
+#define CLAIM_NS   500000000ull  /* for a claim: our thread may have to wait for a busy processor */
+#define LATE_NS    5000000000ull /* none is waited for so long after one that came too late */
 #define REFUSED_NS 20000000ull   /* PM that was not to be had is not asked for again for so long */
-#define RETRY_NS   1000000000ull /* for what was not there when nobody waited, or came too late */
+#define RETRY_NS   1000000000ull /* for what was not there when nobody waited */
 
 /* --- PM for those who wait for it ------------------------------------------------------ */
 
@@ -104,9 +106,9 @@ static uint64_t claim_late_ns; /* when one was not answered in time */
 /* The thread may be waiting for a lock of the program's allocator, which waits here. */
 static bool await_claim(uint64_t need)
 {
-    uint64_t now = os_now_ns(), until = now + AWAIT_NS;
+    uint64_t now = os_now_ns(), until = now + CLAIM_NS;
     if (runtime_state() != HY_STEERING || hy_guarded() || pause_is_copy() ||
-        now - __atomic_load_n(&claim_late_ns, __ATOMIC_RELAXED) < RETRY_NS)
+        now - __atomic_load_n(&claim_late_ns, __ATOMIC_RELAXED) < LATE_NS)
         return false;
     if (!hy_locks_held())
         (void)control_start();
