@@ -61,17 +61,20 @@ static void ended(const struct shadow_task *t, uint64_t at_ns)
         fit_add(&type->fit, 1, ns);
         return;
     }
-    if (f.changed_ns > t->began)
-        return; /* it ran on both */
     struct fit_line line = fit_line(&type->fit);
+    bool both = f.changed_ns > t->began; /* its data moved while it ran */
     if (f.staged > 0) {
         double saved =
             line.known ? line.pm_ns - ns : fit_saving(&type->fit, hy_staging->host.slowdown());
+        if (both && !line.known)
+            saved *= at_ns > f.changed_ns ? (double)(at_ns - f.changed_ns) / ns : 0;
         saved *= (double)f.staged / HY_MAX(f.dram, f.staged); /* the rest was there before */
         hy_staging->view.hits++;
         hy_staging->view.saved_ns += (int64_t)saved;
         verdict_ran(&type->verdict, saved);
     }
+    if (both)
+        return;
     fit_add(&type->fit, (double)f.dram / f.all, ns);
 }
 
@@ -115,20 +118,19 @@ unsigned staging_drain(void)
 /* --- the plan ---------------------------------------------------------------------------- */
 
 struct candidate {
-    uint64_t id;
-    unsigned number; /* which of the next tasks */
-    double uses;     /* of its data by them */
+    struct stage stage;
     uint32_t there;
     struct task_type *type;
 };
 
-/* How often the next tasks use its data, by pages: what they share may be little of them. */
+/* How often tasks that have not begun use its data, by pages: what they share may be little of
+ * them. */
 static double uses_of(const struct shadow_task *t, uint32_t pages, const uint64_t *ids, unsigned n)
 {
     uint64_t used = 0;
     for (unsigned i = 0; i < n; i++) {
         const struct shadow_task *u = shadow_find(&hy_staging->shadow, ids[i]);
-        for (unsigned k = 0; u && k < t->needs; k++)
+        for (unsigned k = 0; u && u->state == SHADOW_WAITS && k < t->needs; k++)
             for (unsigned j = 0; j < u->needs; j++)
                 if (u->need[j].object == t->need[k].object)
                     used += hy_staging->objects.object[t->need[k].object].pages;
@@ -136,40 +138,41 @@ static double uses_of(const struct shadow_task *t, uint32_t pages, const uint64_
     return (double)used / pages;
 }
 
-static unsigned candidates(const uint64_t *ids, unsigned n, struct candidate *ret,
-                           struct stage_task *ret_task)
+static bool candidate(uint64_t id, const uint64_t *ids, unsigned n, struct candidate *ret)
 {
-    unsigned k = 0;
-    double slowdown = hy_staging->host.slowdown();
-    for (unsigned i = 0; i < n; i++) {
-        const struct shadow_task *t = shadow_find(&hy_staging->shadow, ids[i]);
-        if (!t)
-            continue;
-        struct footprint f = staging_footprint(t);
-        unsigned number = types_of(&hy_staging->types, t->function, f.pages, t->needs);
-        if (number == TYPE_NONE || f.all == 0)
-            continue;
-        struct task_type *type = &hy_staging->types.type[number];
-        double uses = uses_of(t, f.all, ids, n);
-        type->uses = HY_MAX(type->uses, uses);
-        if (type->verdict.off)
-            continue;
-        ret[k] = (struct candidate){ids[i], i, uses, f.dram, type};
-        ret_task[k++] = (struct stage_task){.pm_ns = fit_line(&type->fit).pm_ns,
-                                            .saving = fit_saving(&type->fit, slowdown),
-                                            .pages = f.all,
-                                            .type = number};
-    }
-    return k;
+    const struct shadow_task *t = shadow_find(&hy_staging->shadow, id);
+    if (!t)
+        return false;
+    struct footprint f = staging_footprint(t);
+    unsigned number = types_of(&hy_staging->types, t->function, f.pages, t->needs);
+    if (number == TYPE_NONE || f.all == 0)
+        return false;
+    struct task_type *type = &hy_staging->types.type[number];
+    double uses = uses_of(t, f.all, ids, n) + (t->state == SHADOW_RUNS);
+    type->uses = HY_MAX(type->uses, uses);
+    ret->stage = (struct stage){.id = id, .uses = uses};
+    ret->stage.of =
+        (struct stage_task){.pm_ns = fit_line(&type->fit).pm_ns,
+                            .saving = fit_saving(&type->fit, hy_staging->host.slowdown()),
+                            .pages = f.all,
+                            .type = number};
+    ret->stage.whole_ns = ret->stage.of.pm_ns - ret->stage.of.saving * f.dram / f.all;
+    ret->there = f.dram;
+    ret->type = type;
+    return !type->verdict.off;
 }
 
 /* As many as run at a time share the DRAM. */
-static void share_among(const struct stage_task *task, unsigned n, uint32_t *ret_pages)
+static void share_among(const struct candidate *c, unsigned n, unsigned waiting, uint32_t *ret)
 {
-    uint32_t room = staging_room(true);
+    struct stage_task task[STAGE_TASKS];
+    uint32_t room = staging_room(FOR_RUNNING);
     unsigned together = HY_MAX(hy_staging->workers, 1u);
-    for (unsigned i = 0; i < n; i += together)
-        stage_share(task + i, HY_MIN(n - i, together), room, ret_pages + i);
+    for (unsigned i = 0; i < n; i++)
+        task[i] = c[i].stage.of;
+    for (unsigned i = 0; i < waiting; i += together)
+        stage_share(task + i, HY_MIN(waiting - i, together), room, ret + i);
+    stage_share(task + waiting, n - waiting, room, ret + waiting);
 }
 
 /* What is not measured yet is a trial: paid by what stages have saved so far, or by what trials may
@@ -180,44 +183,63 @@ static bool covered(double cost_ns)
     return owed <= 0 || owed <= hy_staging->host.may_lose();
 }
 
-/* Stages for the first of the next tasks for whom it is worth it and not too late. */
-static bool plan(void)
+/* The next tasks and then those that run; how many, and how many of them wait. */
+static unsigned candidates(struct candidate *ret, unsigned *ret_waiting)
 {
     uint64_t ids[STAGE_TASKS];
-    struct candidate c[STAGE_TASKS];
-    struct stage_task task[STAGE_TASKS];
-    uint32_t pages[STAGE_TASKS];
-    unsigned n = shadow_next(&hy_staging->shadow, ids,
-                             HY_MIN(2 * HY_MAX(hy_staging->workers, 1u), (unsigned)STAGE_TASKS));
-    staging_note_wanted(ids, n);
-    n = candidates(ids, n, c, task);
-    if (n == 0)
+    unsigned waiting, n = staging_next(ids, &waiting), k = 0;
+    *ret_waiting = 0;
+    for (unsigned i = 0; i < n; i++)
+        if (candidate(ids[i], ids, n, &ret[k])) {
+            ret[k++].stage.number = i < waiting ? i + 1 : FOR_RUNNING;
+            *ret_waiting += i < waiting;
+        }
+    return k;
+}
+
+/* If it is worth it; false: nothing came. */
+static bool bring(struct candidate *c, uint32_t come)
+{
+    const struct staging_host *host = &hy_staging->host;
+    c->stage.cost =
+        (struct stage_cost){.move_ns = host->move_ns(), .evicts = host->free_pages() < come};
+    if (come == 0 || come > host->may_move() || !staging_pays(&c->stage, come) ||
+        (!fit_line(&c->type->fit).known && !covered(stage_ns(come, &c->stage.cost))))
         return false;
-    uint64_t free = hy_staging->host.free_pages(), may = hy_staging->host.may_move();
-    uint32_t room = staging_room(false);
-    share_among(task, n, pages);
-    for (unsigned i = 0; i < n; i++) {
-        uint32_t come = pages[i] > c[i].there ? pages[i] - c[i].there : 0;
-        struct stage_cost cost = {.move_ns = hy_staging->host.move_ns(), .evicts = free < come};
-        if (c[i].there + come > room)
-            break; /* the data of those that run leave no more */
-        room -= c[i].there + come;
-        if (come == 0 || come > may ||
-            !stage_pays(&task[i], come, task[i].pages, c[i].uses, &cost) ||
-            stage_ns(come, &cost) >
-                stage_starts_ns(c[i].number, hy_staging->workers, hy_staging->mean_ns) ||
-            (!fit_line(&c[i].type->fit).known && !covered(stage_ns(come, &cost))))
-            continue;
-        uint64_t began = hy_staging->host.now_ns(), before = hy_staging->view.staged_pages;
-        (void)staging_bring(c[i].id, c[i].number, come);
-        uint64_t ns = hy_staging->host.now_ns() - began;
-        hy_staging->view.cost_ns += (int64_t)ns;
-        if (hy_staging->view.staged_pages == before)
-            continue;
-        hy_staging->view.stages++;
-        hy_staging->host.lose(verdict_staged(&c[i].type->verdict, (double)ns));
-        return true;
+    uint64_t began = host->now_ns(), before = hy_staging->view.staged_pages;
+    staging_bring(&c->stage, come);
+    uint64_t ns = host->now_ns() - began;
+    hy_staging->view.cost_ns += (int64_t)ns;
+    if (hy_staging->view.staged_pages == before)
+        return false;
+    hy_staging->view.stages++;
+    host->lose(verdict_staged(&c->type->verdict, (double)ns));
+    return true;
+}
+
+/* Data for the first for whom it is worth it: what comes before a task is used all the time that it
+ * runs, so those that run come last. */
+static bool plan(void)
+{
+    struct candidate c[STAGE_TASKS];
+    uint32_t come[STAGE_TASKS], room = 0;
+    unsigned waiting, n = candidates(c, &waiting);
+    share_among(c, n, waiting, come);
+    for (unsigned i = 0; i < n; i++)
+        come[i] -= HY_MIN(come[i], c[i].there);
+    if (waiting > 0)
+        room = staging_room(FOR_RUNNING + 1);
+    /* Until the data of those that run leave no more. */
+    for (unsigned i = 0; i < waiting && c[i].there + come[i] <= room; i++) {
+        if (bring(&c[i], come[i]))
+            return true;
+        room -= c[i].there + come[i];
     }
+    if (waiting < n)
+        room = staging_room(FOR_NONE);
+    for (unsigned i = waiting; i < n; i++)
+        if (bring(&c[i], HY_MIN(come[i], room)))
+            return true;
     return false;
 }
 
@@ -278,7 +300,7 @@ uint64_t staging_serve(void)
     unsigned n = staging_drain();
     if (n == 0 && hy_staging->shadow.running + hy_staging->shadow.waiting == 0)
         return UINT64_MAX; /* the next look at pages is soon enough */
-    bool staged = hy_staging->shadow.waiting > 0 && plan();
+    bool staged = hy_staging->shadow.waiting + hy_staging->shadow.running > 0 && plan();
     if (hy_staging->ended >= hy_staging->hope_at)
         drop_hopeless();
     if (n > 0)

@@ -34,12 +34,27 @@ struct footprint {
 /* Read what tasks have told meanwhile; how many events. */
 unsigned staging_drain(void);
 struct footprint staging_footprint(const struct shadow_task *t);
-/* These are the next tasks, in this order: whose data are whose. */
-void staging_note_wanted(const uint64_t *ids, unsigned n);
-/* DRAM for tasks: what is free, and what holds data that tasks have named. */
-uint32_t staging_room(bool running);
-/* Up to `pages` of the data of the task, the so-manieth of the next ones, come; false: it began, or
- * there is no more room. */
-bool staging_bring(uint64_t id, unsigned number, uint32_t pages);
+/* The next tasks in their order, *ret_waiting, then those that run, STAGE_TASKS at most; from now
+ * on it is known whose data are whose. */
+unsigned staging_next(uint64_t *ret_ids, unsigned *ret_waiting);
+/* Whose data an object holds: of tasks that run, of the next ones from 1, of none of them. */
+#define FOR_RUNNING 0u
+#define FOR_NONE    0xffu
+/* DRAM for tasks: what is free, and what holds data that tasks have named and that is for this one
+ * of the next, for later ones, or for none. */
+uint32_t staging_room(unsigned from);
+
+struct stage {
+    uint64_t id;
+    unsigned number; /* of the next tasks, from 1; FOR_RUNNING */
+    double uses;     /* of its data by tasks that have not begun, itself included */
+    double whole_ns; /* that it takes with its data as they are */
+    struct stage_task of;
+    struct stage_cost cost;
+};
+/* What so many pages bring, if all goes as expected, is more than they cost. */
+bool staging_pays(const struct stage *s, uint32_t pages);
+/* Up to `pages` of its data come, as long as the rest pays and there is room. */
+void staging_bring(const struct stage *s, uint32_t pages);
 
 #endif

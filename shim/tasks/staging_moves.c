@@ -52,46 +52,56 @@ static uint32_t move(struct object *x, uint32_t at, uint32_t n, enum hy_tier to)
     return wrong;
 }
 
-/* Which of the next tasks (from 0) an object is for; NEVER: for none of them. */
-#define NEVER   0xffu
-#define RUNNING 0xfeu
 static uint8_t wanted[OBJECTS_MOST];
 
-void staging_note_wanted(const uint64_t *ids, unsigned n)
+unsigned staging_next(uint64_t *ids, unsigned *ret_waiting)
 {
-    memset(wanted, NEVER, sizeof(wanted));
-    for (unsigned i = n; i-- > 0;) {
-        const struct shadow_task *t = shadow_find(&hy_staging->shadow, ids[i]);
+    struct shadow *s = &hy_staging->shadow;
+    unsigned workers = HY_MIN(HY_MAX(hy_staging->workers, 1u), STAGE_TASKS / 3);
+    unsigned waiting = shadow_next(s, ids, 2 * workers), n = waiting;
+    memset(wanted, FOR_NONE, sizeof(wanted));
+    for (unsigned i = waiting; i-- > 0;) {
+        const struct shadow_task *t = shadow_find(s, ids[i]);
         for (unsigned j = 0; t && j < t->needs; j++)
-            wanted[t->need[j].object] = (uint8_t)i;
+            wanted[t->need[j].object] = (uint8_t)(i + 1);
     }
-    for (unsigned i = 0; i < hy_staging->shadow.looked; i++) {
-        const struct shadow_task *t = shadow_find(&hy_staging->shadow, hy_staging->shadow.look[i]);
-        for (unsigned j = 0; t && t->state == SHADOW_RUNS && j < t->needs; j++)
-            wanted[t->need[j].object] = RUNNING;
+    for (unsigned i = 0; i < s->looked; i++) {
+        const struct shadow_task *t = shadow_find(s, s->look[i]);
+        if (!t || t->state != SHADOW_RUNS)
+            continue;
+        for (unsigned j = 0; j < t->needs; j++)
+            wanted[t->need[j].object] = FOR_RUNNING;
+        if (n < waiting + workers)
+            ids[n++] = t->id;
     }
+    *ret_waiting = waiting;
+    return n;
 }
 
-/* May x make room for the data of task `i`, and rather than y? Those of tasks that run and of
- * earlier ones stay; of the others the one goes that ran longest ago (a queue of footprints, 003,
- * III.E), and what a later task is going to use goes last. */
-static bool goes_before(unsigned x, unsigned y, unsigned i)
+/* The data of tasks that run and of earlier ones stay, for one that runs those of all the next
+ * ones; of the others the one goes that ran longest ago (a queue of footprints, 003, III.E), and
+ * what a later task is going to use goes last. */
+static bool may_go(unsigned x, unsigned number)
+{
+    const struct object *o = &hy_staging->objects.object[x];
+    unsigned stay = number == FOR_RUNNING ? FOR_NONE - 1 : number;
+    return o->dram > 0 && o->pages > 0 && o->asked_ns > 0 && wanted[x] > stay;
+}
+
+static bool goes_before(unsigned x, unsigned y)
 {
     const struct object *o = hy_staging->objects.object;
-    if (o[x].dram == 0 || o[x].pages == 0 || o[x].asked_ns == 0 || wanted[x] == RUNNING ||
-        wanted[x] <= i)
-        return false;
-    if (y == OBJECT_NONE || (wanted[x] != wanted[y] && (wanted[x] == NEVER || wanted[y] == NEVER)))
-        return y == OBJECT_NONE || wanted[x] == NEVER;
-    return wanted[x] == NEVER ? o[x].used < o[y].used : wanted[x] > wanted[y];
+    if (y == OBJECT_NONE || wanted[x] != wanted[y])
+        return y == OBJECT_NONE || wanted[x] > wanted[y];
+    return o[x].used < o[y].used;
 }
 
-static bool make_room(uint32_t pages, unsigned i)
+static bool make_room(uint32_t pages, unsigned number)
 {
     unsigned victim = OBJECT_NONE;
     uint32_t gone = 0;
     for (unsigned k = 0; k < hy_staging->objects.n; k++)
-        if (goes_before(k, victim, i))
+        if (may_go(k, number) && goes_before(k, victim))
             victim = k;
     if (victim == OBJECT_NONE)
         return false;
@@ -109,47 +119,70 @@ static bool make_room(uint32_t pages, unsigned i)
     return gone > 0;
 }
 
-bool staging_bring(uint64_t id, unsigned number, uint32_t pages)
+bool staging_pays(const struct stage *s, uint32_t pages)
 {
-    struct shadow_task *t = shadow_find(&hy_staging->shadow, id);
-    for (unsigned i = 0; t && i < t->needs && pages > 0; i++) {
-        struct object *x = object(t->need[i].object);
+    const struct shadow_task *t = shadow_find(&hy_staging->shadow, s->id);
+    double late = stage_ns(pages, &s->cost);
+    if (t && t->state == SHADOW_RUNS)
+        late += (double)(hy_staging->host.now_ns() - t->began);
+    else
+        late -= stage_starts_ns(s->number - 1, hy_staging->workers, hy_staging->mean_ns);
+    return stage_pays(&s->of, pages, s->of.pages, s->uses - 1 + stage_left(late, s->whole_ns),
+                      &s->cost);
+}
+
+/* It may have begun meanwhile, or have ended. */
+static bool goes_on(const struct stage *s, uint32_t pages)
+{
+    const struct shadow_task *t;
+    (void)staging_drain();
+    t = shadow_find(&hy_staging->shadow, s->id);
+    if (t && (t->state == SHADOW_WAITS || (t->state == SHADOW_RUNS && staging_pays(s, pages))))
+        return true;
+    hy_staging->view.late++;
+    return false;
+}
+
+void staging_bring(const struct stage *s, uint32_t pages)
+{
+    struct shadow_task *t = shadow_find(&hy_staging->shadow, s->id);
+    struct shadow_task of = t ? *t : (struct shadow_task){0}; /* which may end, and its place go */
+    for (unsigned i = 0; i < of.needs && pages > 0; i++) {
+        struct object *x = object(of.need[i].object);
         for (uint32_t at = 0; at < x->pages && pages > 0; at += CHUNK) {
             uint32_t n = HY_MIN(HY_MIN(x->pages - at, CHUNK), pages);
             if (x->dram == x->pages)
                 break;
-            (void)staging_drain();
-            if (!(t = shadow_find(&hy_staging->shadow, id)) || t->state != SHADOW_WAITS) {
-                hy_staging->view.late++;
-                return false;
-            }
-            while (hy_staging->host.free_pages() < n && make_room(n, number))
+            if (!goes_on(s, pages))
+                return;
+            while (hy_staging->host.free_pages() < n && make_room(n, s->number))
                 ;
             uint32_t came = move(x, at, n, HY_DRAM);
             if (came == UINT32_MAX)
-                return false;
+                return;
             x->staged = HY_MIN(x->staged + came, x->dram);
             hy_staging->view.staged_pages += came;
             pages -= HY_MIN(came, pages);
         }
     }
-    return true;
 }
 
-uint32_t staging_room(bool running)
+uint32_t staging_room(unsigned from)
 {
     uint64_t room = hy_staging->host.free_pages();
     for (unsigned i = 0; i < hy_staging->objects.n; i++)
-        if (running || wanted[i] != RUNNING)
+        if (wanted[i] >= from)
             room += hy_staging->objects.object[i].dram;
     return (uint32_t)HY_MIN(room, (uint64_t)UINT32_MAX);
 }
 
 void staging_each(void (*fn)(void *base, size_t bytes))
 {
-    for (unsigned i = 0; hy_staging && i < hy_staging->objects.n; i++) {
+    uint64_t ids[STAGE_TASKS];
+    unsigned waiting, n = hy_staging && staging_next(ids, &waiting) > 0 ? hy_staging->objects.n : 0;
+    for (unsigned i = 0; i < n; i++) {
         const struct object *x = &hy_staging->objects.object[i];
-        if (x->staged > 0 && x->pages > 0)
+        if (x->staged > 0 && x->pages > 0 && wanted[i] != FOR_NONE)
             fn((void *)x->base, x->pages * HY_PAGE);
     }
 }

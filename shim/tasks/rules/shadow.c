@@ -132,7 +132,7 @@ static unsigned look(struct shadow *s)
 
 unsigned shadow_next(struct shadow *s, uint64_t *ret_ids, unsigned k)
 {
-    unsigned n = 0, all = s->waiting > 0 ? look(s) : 0;
+    unsigned n = 0, all = s->waiting + s->running > 0 ? look(s) : 0;
     for (unsigned level = 1; level <= SHADOW_LEVELS && n < HY_MIN(k, s->waiting); level++)
         for (unsigned i = 0; i < all && n < k; i++)
             if (s->level[i] == level && s->task[s->look[i] % SHADOW_TASKS].state == SHADOW_WAITS)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Whose account a move is booked to: what histories exchange is theirs to gain by, to lose by and to
- * take back; what comes and goes for tasks is not. Pages move in the books alone. */
+ * Whose account a move is booked to: what histories exchange is theirs to gain by, to lose by and
+ * to take back; what comes and goes for tasks is not. Pages move in the books alone. */
 #include "sampler_util.h"
 
 #include "pages/migrate_books.h"
@@ -37,7 +37,8 @@ static const struct sampler_source counted = {.name = "counted",
                                               .drain = drain_it,
                                               .period = 16};
 
-/* --- there is always room, and nobody moves pages beside us ------------------------------------ */
+/* --- there is always room, and nobody moves pages beside us ------------------------------------
+ */
 
 bool policy_charge(enum hy_tier t, size_t bytes, bool owed)
 {
@@ -85,8 +86,8 @@ static int begin(void **state)
     carrier.moves = 0;
     open_with(&counted, NULL);
     assert_int_equal(sampler_add(BASE, PAGES * HY_PAGE / 2, HY_PM, false), 0);
-    assert_int_equal(
-        sampler_add(BASE + PAGES * HY_PAGE / 2, PAGES * HY_PAGE / 2, HY_DRAM, false), 0);
+    assert_int_equal(sampler_add(BASE + PAGES * HY_PAGE / 2, PAGES * HY_PAGE / 2, HY_DRAM, false),
+                     0);
     return 0;
 }
 

@@ -325,6 +325,9 @@ static void a_stage_must_pay_for_copy_and_eviction(void **state)
     assert_false(stage_pays(&t, 0, 64, 9, &fill));
     t.saving = 0;
     assert_false(stage_pays(&t, 64, 64, 9, &fill));
+    assert_true(stage_left(-5, 1000) == 1 && stage_left(0, 1000) == 1);
+    assert_true(stage_left(250, 1000) == 0.75);
+    assert_true(stage_left(1000, 1000) == 0 && stage_left(5, 0) == 0);
     assert_true(stage_starts_ns(3, 4, 1000) == 1000);
     assert_true(stage_starts_ns(0, 0, 1000) == 1000);
 }
