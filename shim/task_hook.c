@@ -262,6 +262,15 @@ static void watch_kmp(struct kmp_task *task, int n, const struct kmp_need *kmp)
     release_task(p, p->id ? task : NULL);
 }
 
+/* libomp stands in for libgomp, too: then its GOMP_task calls this, with what is to run called in
+ * another way, and is watched itself. */
+static bool calls_itself(kmpc_fn *next, const void *caller)
+{
+    struct dl_object o;
+    return dl_find((const void *)(uintptr_t)next, &o) == 0 && (uintptr_t)caller >= o.start &&
+           (uintptr_t)caller < o.end;
+}
+
 KEPT_FOR_ASM kmpc_fn hy_kmpc_task;
 int hy_kmpc_task(void *loc, int thread, struct kmp_task *task, int n, const struct kmp_need *need,
                  int more, void *noalias)
@@ -272,7 +281,7 @@ int hy_kmpc_task(void *loc, int thread, struct kmp_task *task, int n, const stru
         next = (kmpc_fn *)runtime_of(&hook_entry, __builtin_return_address(0));
     if (!next) /* who made the task, then? */
         return task->run(thread, task);
-    if (tasks_watched())
+    if (tasks_watched() && !calls_itself(next, __builtin_return_address(0)))
         watch_kmp(task, n, need);
     return next(loc, thread, task, n, need, more, noalias);
 }

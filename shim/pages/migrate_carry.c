@@ -5,9 +5,10 @@
 #include "place/policy.h"
 #include "sys/emulator.h"
 
-/* Runs of pages with one outcome go into the histories. */
+/* Runs of pages with one outcome go into the histories: as exchanges of theirs, or `served` for
+ * tasks, which gain and lose by what moved. */
 static void note_outcomes(struct beside *b, char *base, size_t pages, enum hy_tier to,
-                          const struct migrate_result *r)
+                          const struct migrate_result *r, bool served)
 {
     for (size_t i = 0; i < pages;) {
         size_t from = i;
@@ -19,13 +20,15 @@ static void note_outcomes(struct beside *b, char *base, size_t pages, enum hy_ti
             sampler_discard(base + from * HY_PAGE, (i - from) * HY_PAGE);
         else
             sampler_moved(base + from * HY_PAGE, (i - from) * HY_PAGE, to,
-                          o == MIGRATE_MOVED || o == MIGRATE_THERE);
+                          o != MIGRATE_MOVED && o != MIGRATE_THERE ? SAMPLER_REFUSED
+                          : served                                 ? SAMPLER_SERVED
+                                                                   : SAMPLER_MOVED);
     }
 }
 
 /* What became of the pages, and the time that it took; false: it cannot be done. */
 static bool make(struct carrier *c, const struct page_move *move, struct migrate_pass *pass,
-                 struct migrate_result *ret, uint64_t *ret_spent)
+                 struct migrate_result *ret, uint64_t *ret_spent, bool served)
 {
     uint64_t start = emulator_clock_ns();
     /* Before: what others were given meanwhile is not ours any more. */
@@ -33,7 +36,7 @@ static bool make(struct carrier *c, const struct page_move *move, struct migrate
         return false;
     int r = migrate(&c->how, move->base, move->bytes, move->to, ret);
     if (r == 0)
-        note_outcomes(c->beside, move->base, move->bytes / HY_PAGE, move->to, ret);
+        note_outcomes(c->beside, move->base, move->bytes / HY_PAGE, move->to, ret, served);
     if (move->to == HY_DRAM) {
         books_settle(move->bytes);
     } else {
@@ -53,7 +56,7 @@ bool carry_out(struct carrier *c, const struct page_move *move, struct migrate_p
 {
     struct migrate_result result;
     uint64_t spent;
-    if (!make(c, move, pass, &result, &spent))
+    if (!make(c, move, pass, &result, &spent, false))
         return false;
     uint64_t tried = move->bytes / HY_PAGE - result.count[MIGRATE_ABSENT];
     if (fills) {
@@ -75,7 +78,7 @@ bool carry_now(struct carrier *c, const struct page_move *move, struct migrate_p
 {
     struct migrate_result result;
     uint64_t spent;
-    if (!make(c, move, pass, &result, &spent))
+    if (!make(c, move, pass, &result, &spent, true))
         return false;
     pace_moved(c->pace, move->bytes / HY_PAGE - result.count[MIGRATE_ABSENT], spent);
     pace_elapsed(c->pace, spent, 0);
@@ -117,7 +120,7 @@ void carry_back(struct carrier *c, struct migrate_pass *pass)
             struct page_move back = c->kept[i];
             back.to = was == HY_DRAM ? HY_PM : HY_DRAM;
             if (c->kept[i].to == was && sampler_all_on(back.base, back.bytes, was) &&
-                make(c, &back, pass, &result, &spent))
+                make(c, &back, pass, &result, &spent, false))
                 pace_moved(c->pace, back.bytes / HY_PAGE, spent);
         }
     c->moves = 0;

@@ -25,7 +25,8 @@ struct carrier {
  * cannot be done: no more of these now. */
 bool carry_out(struct carrier *c, const struct page_move *move, struct migrate_pass *pass,
                bool fills);
-/* The same for who judges by itself what a move brings (tasks): no trial, no verdict here. */
+/* The same for who judges by itself what a move brings (tasks): no trial, no verdict here, and no
+ * exchange of the histories. */
 bool carry_now(struct carrier *c, const struct page_move *move, struct migrate_pass *pass);
 /* Nothing waits for a verdict any more; moves that come do. */
 void carry_begin(struct carrier *c);

@@ -348,18 +348,22 @@ bool sampler_all_on(const void *base, size_t bytes, enum hy_tier t)
     return all;
 }
 
-void sampler_moved(void *base, size_t bytes, enum hy_tier to, bool moved)
+void sampler_moved(void *base, size_t bytes, enum hy_tier to, enum sampler_outcome o)
 {
     uintptr_t from = (uintptr_t)base;
     hy_lock_take(&hy_sampler_lock);
     unsigned at = hy_sampler ? sampler_find(from) : 0;
     /* It may have been unmapped meanwhile. */
     if (hy_sampler && at < hy_sampler->ranges && hy_sampler->range[at].base <= from) {
+        struct history *h = &hy_sampler->history[at];
         uint32_t first = (uint32_t)((from - hy_sampler->range[at].base) / HY_PAGE);
-        if (moved)
-            history_moved(&hy_sampler->history[at], first, (uint32_t)(bytes / HY_PAGE), to);
+        uint32_t pages = (uint32_t)(bytes / HY_PAGE);
+        if (o == SAMPLER_MOVED)
+            history_moved(h, first, pages, to);
+        else if (o == SAMPLER_SERVED)
+            history_found(h, first, pages, to);
         else
-            history_refused(&hy_sampler->history[at], first, (uint32_t)(bytes / HY_PAGE));
+            history_refused(h, first, pages);
     }
     hy_lock_release(&hy_sampler_lock);
 }

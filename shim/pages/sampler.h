@@ -105,8 +105,10 @@ void sampler_cool(void);
 bool sampler_far(const void *base, size_t *bytes);
 /* Is all of this still watched, and on that tier? */
 bool sampler_all_on(const void *base, size_t bytes, enum hy_tier t);
-/* Pages were moved, or refused to (then `to` is where they still are). */
-void sampler_moved(void *base, size_t bytes, enum hy_tier to, bool moved);
+/* Pages were moved by what the histories say, for others that know better (tasks), or refused to
+ * (then they are where they were). */
+enum sampler_outcome { SAMPLER_MOVED, SAMPLER_SERVED, SAMPLER_REFUSED };
+void sampler_moved(void *base, size_t bytes, enum hy_tier to, enum sampler_outcome o);
 /* Others move pages, too. sampler_places asks `where` about a part of the pages, about so
  * many (OTHERS_MOST where many are elsewhere), and goes on from there the next time; what is not
  * where it was believed to be is from now on believed to be there, and told: at most `cap` runs,

@@ -53,7 +53,7 @@ void staging_close(void);
 /* Look at what came, and stage the data of one task at most. Returns after how many ns to call
  * again, UINT64_MAX: whenever there is something else to do. */
 uint64_t staging_serve(void);
-/* Calls fn for what was staged and is still on DRAM. */
+/* Calls fn for what was staged for tasks that run or are among the next, and is still on DRAM. */
 void staging_each(void (*fn)(void *base, size_t bytes));
 /* From any thread. */
 void staging_get(struct staging_view *ret);

@@ -70,7 +70,7 @@ class TasksTest(unittest.TestCase):
         return self.until(lambda t: any(k['ran'] for k in t['types']), command, **env)[1]
 
     def same(self, command, watched, **env):
-        plain = self.run_program(command)
+        plain = self.run_program(command, **env)
         for tasks in ('off', 'on'):
             with self.subTest(command=command, tasks=tasks):
                 told = watched and tasks == 'on'
@@ -135,6 +135,18 @@ class TasksTest(unittest.TestCase):
             self.assertEqual(self.preloaded(command, tasks)[0], plain)
         # Passive, too: the name is ours whatever the state.
         self.assertEqual(self.run_program(command, LD_PRELOAD=ARGS.lib, HYBRID_PM='none'), plain)
+
+    def test_a_runtime_that_stands_in_for_another(self):
+        """libomp has libgomp's names, and calls its own from them."""
+        runtimes = sorted(pathlib.Path('/usr/lib').glob('llvm-*/lib/libomp.so.5'))
+        if not runtimes:
+            self.skipTest('no libomp')
+        (self.work / 'libgomp.so.1').symlink_to(runtimes[-1])
+        command, env = [ARGS.opener, ARGS.plugin], {'LD_LIBRARY_PATH': str(self.work)}
+        plain = self.run_program(command, **env)
+        out, report = self.until(heard, command, **env)
+        self.assertEqual(out, plain)
+        self.assertGreater(heard(report['tasks']), 0)
 
     def test_a_tool_of_somebody_else_sees_all_tasks(self):
         """The runtime has one place for a tool, and it is not ours to take."""

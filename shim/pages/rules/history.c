@@ -430,19 +430,18 @@ static void rest(struct history *h, uint32_t first, uint32_t pages, enum rest_ki
     history_cut(h, end);
     for (uint32_t at = first; at < end; at += 1u << order_at(h, at)) {
         struct page_record r = h->rec[at];
+        bool news = why == MOVED || why == PLACED || (why == FOUND && tier_of(r) != to);
         /* One that nobody has seen in use only fills free DRAM: it may go again at once, and
          * that is no move undone. */
         bool fills = why == MOVED && to == HY_DRAM && r.passes == 0 && (r.state & HEAT_MASK) == 0;
         unsigned cool = r.state & COOL_MASK;
-        if (why == PLACED)
-            ; /* it may go at once */
-        else if (why == HELD)
+        if (why == HELD)
             cool = HY_MAX(cool, 1u << COOL_SHIFT);
-        else
+        else if (why != PLACED) /* those may go at once */
             cool = fills || why == FOUND ? 1u << COOL_SHIFT : COOL_MASK;
         r.state = (uint8_t)((r.state & ~COOL_MASK) | cool);
-        for (uint32_t i = 0; h->count && why != REFUSED && why != HELD && i < 1u << order_at(h, at);
-             i++) /* moved twice, it is back */
+        for (uint32_t i = 0; h->count && news && i < 1u << order_at(h, at); i++)
+            /* moved twice, it is back */
             h->count[at + i].moved = why == MOVED && !h->count[at + i].moved;
         if (why == MOVED || why == FOUND || why == PLACED)
             r.state = (uint8_t)((r.state & ~ON_PM) | (to == HY_PM ? ON_PM : 0));

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#define FORGET 64 /* tasks */
+
 static void leave(struct shadow *s, struct shadow_task *t)
 {
     s->running -= t->state == SHADOW_RUNS;
@@ -57,11 +59,23 @@ void shadow_made(struct shadow *s, uint64_t id, unsigned function, const struct 
         set_state(s, t, SHADOW_WAITS);
 }
 
+/* Which orders have foreseen it? */
+static void compare(struct shadow *s, uint64_t id)
+{
+    for (unsigned o = 0; o < SHADOW_ORDERS; o++) {
+        s->right[o] *= 1 - 1.0 / FORGET;
+        for (unsigned i = 0; i < s->n_foreseen[o]; i++)
+            s->right[o] += s->foreseen[o][i] == id;
+    }
+}
+
 void shadow_began(struct shadow *s, uint64_t id, uint64_t ns)
 {
     struct shadow_task *t = slot_for(s, id);
     if (!t || t->state == SHADOW_DONE)
         return;
+    if (t->state == SHADOW_WAITS)
+        compare(s, id);
     t->began = ns;
     set_state(s, t, SHADOW_RUNS);
 }
@@ -112,7 +126,7 @@ static bool there(const struct shadow *s, uint64_t id)
 }
 
 /* The oldest that are there, with their levels. */
-static unsigned look(struct shadow *s)
+static void look(struct shadow *s)
 {
     unsigned n = 0;
     uint64_t oldest = s->newest >= SHADOW_TASKS ? s->newest - SHADOW_TASKS + 1 : 1;
@@ -121,21 +135,50 @@ static unsigned look(struct shadow *s)
         s->first++;
     memset(s->wrote, 0, sizeof(s->wrote));
     memset(s->used, 0, sizeof(s->used));
+    memset(s->runs, 0, sizeof(s->runs));
     for (uint64_t id = s->first; id <= s->newest && n < SHADOW_LOOK; id++)
         if (there(s, id)) {
             s->level[n] = level_of(s, &s->task[id % SHADOW_TASKS]);
             s->look[n++] = id;
         }
     s->looked = n;
-    return n;
+    for (unsigned i = 0; i < n; i++) {
+        const struct shadow_task *t = &s->task[s->look[i] % SHADOW_TASKS];
+        for (unsigned k = 0; k < t->needs && t->state == SHADOW_RUNS; k++)
+            s->runs[t->need[k].object] = 1;
+    }
+}
+
+/* Is one that runs among those that it waits for, or these wait for? */
+static bool follows(const struct shadow *s, const struct shadow_task *t)
+{
+    bool any = false;
+    for (unsigned k = 0; k < t->needs; k++)
+        any |= s->runs[t->need[k].object];
+    return any;
+}
+
+static void foresee(struct shadow *s, enum shadow_order o, unsigned k)
+{
+    unsigned n = 0, first = o == SHADOW_FOLLOWS ? 0 : SHADOW_LEVELS;
+    for (unsigned step = first; step < 2 * SHADOW_LEVELS && n < k; step++)
+        for (unsigned i = 0; i < s->looked && n < k; i++) {
+            const struct shadow_task *t = &s->task[s->look[i] % SHADOW_TASKS];
+            bool late = o == SHADOW_OLDEST || !follows(s, t);
+            if (t->state == SHADOW_WAITS && step == s->level[i] - 1u + (late ? SHADOW_LEVELS : 0))
+                s->foreseen[o][n++] = t->id;
+        }
+    s->n_foreseen[o] = n;
 }
 
 unsigned shadow_next(struct shadow *s, uint64_t *ret_ids, unsigned k)
 {
-    unsigned n = 0, all = s->waiting > 0 ? look(s) : 0;
-    for (unsigned level = 1; level <= SHADOW_LEVELS && n < HY_MIN(k, s->waiting); level++)
-        for (unsigned i = 0; i < all && n < k; i++)
-            if (s->level[i] == level && s->task[s->look[i] % SHADOW_TASKS].state == SHADOW_WAITS)
-                ret_ids[n++] = s->look[i];
-    return n;
+    enum shadow_order o = s->right[SHADOW_FOLLOWS] > s->right[SHADOW_OLDEST];
+    if (s->waiting + s->running > 0)
+        look(s);
+    k = HY_MIN(HY_MIN(k, SHADOW_NEXT), s->waiting);
+    for (unsigned i = 0; i < SHADOW_ORDERS; i++)
+        foresee(s, (enum shadow_order)i, k);
+    memcpy(ret_ids, s->foreseen[o], s->n_foreseen[o] * sizeof(*ret_ids));
+    return s->n_foreseen[o];
 }

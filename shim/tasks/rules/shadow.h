@@ -28,12 +28,20 @@ struct shadow_task {
     struct shadow_need need[SHADOW_NEEDS];
 };
 
+/* Which of the waiting tasks a runtime takes next: the oldest that are ready (libgomp), or those
+ * that wait for one that runs, as its thread goes on with them (libomp). */
+enum shadow_order { SHADOW_OLDEST, SHADOW_FOLLOWS, SHADOW_ORDERS };
+#define SHADOW_NEXT 32u /* are foreseen, at most */
+
 struct shadow {                            /* zeros at first */
     struct shadow_task task[SHADOW_TASKS]; /* by id */
     uint64_t first, newest;                /* below `first` none is left */
     unsigned running, waiting, looked;
     uint64_t look[SHADOW_LOOK]; /* ids, as of the last shadow_next */
-    uint8_t level[SHADOW_LOOK], wrote[SHADOW_OBJECTS], used[SHADOW_OBJECTS];
+    uint8_t level[SHADOW_LOOK], wrote[SHADOW_OBJECTS], used[SHADOW_OBJECTS], runs[SHADOW_OBJECTS];
+    uint64_t foreseen[SHADOW_ORDERS][SHADOW_NEXT]; /* by each order, as of then */
+    unsigned n_foreseen[SHADOW_ORDERS];
+    double right[SHADOW_ORDERS]; /* tasks that began and were foreseen, of late */
 };
 
 void shadow_made(struct shadow *s, uint64_t id, unsigned function, const struct shadow_need *need,
@@ -44,8 +52,9 @@ bool shadow_ended(struct shadow *s, uint64_t id, struct shadow_task *ret);
 /* Some news were lost: who is believed to run may have ended long ago. */
 void shadow_lost(struct shadow *s);
 struct shadow_task *shadow_find(struct shadow *s, uint64_t id);
-/* The next `k` to start, first things first: ready ones in the order in which they were made, then
- * those that wait for a running one, and so on. Returns how many ids. */
+/* The next `k` to start, SHADOW_NEXT at most, by the order that was right more often: the oldest of
+ * those that are ready, then those that wait for a running one, and so on; or all that wait for a
+ * running one first. Returns how many ids. */
 unsigned shadow_next(struct shadow *s, uint64_t *ret_ids, unsigned k);
 
 #endif

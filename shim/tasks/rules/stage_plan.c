@@ -74,6 +74,13 @@ bool stage_pays(const struct stage_task *t, uint32_t pages, uint32_t of, double 
     return t->saving * pages / of * uses > stage_ns(pages, c);
 }
 
+double stage_left(double late_ns, double whole_ns)
+{
+    if (late_ns <= 0)
+        return 1;
+    return late_ns < whole_ns ? 1 - late_ns / whole_ns : 0;
+}
+
 double stage_starts_ns(unsigned i, unsigned workers, double mean_ns)
 {
     return (i + 1) * mean_ns / HY_MAX(workers, 1u);

@@ -7,7 +7,7 @@
 
 #include "base/types.h"
 
-#define STAGE_TASKS 16u
+#define STAGE_TASKS 48u /* a third may run */
 
 struct stage_task {
     double pm_ns, saving; /* all its data on PM; less with all on DRAM */
@@ -29,6 +29,9 @@ struct stage_cost {
 bool stage_pays(const struct stage_task *t, uint32_t pages, uint32_t of, double uses,
                 const struct stage_cost *c);
 double stage_ns(uint32_t pages, const struct stage_cost *c);
+/* A stage ends `late_ns` after its task has begun, which takes `whole_ns`: so much of that use of
+ * the data is left, 0 to 1. */
+double stage_left(double late_ns, double whole_ns);
 /* When the i-th next task (from 0) starts, from now: `workers` of them end in `mean_ns`. */
 double stage_starts_ns(unsigned i, unsigned workers, double mean_ns);
 

@@ -129,8 +129,8 @@ static void written_pages_are_found_and_move(void **state)
     assert_int_equal(list[0].bytes, 200 * HY_PAGE);
     assert_int_equal(list[0].to, HY_DRAM);
     /* half of it moves, the other refuses */
-    sampler_moved(list[0].base, 100 * HY_PAGE, HY_DRAM, true);
-    sampler_moved((char *)list[0].base + 100 * HY_PAGE, 100 * HY_PAGE, HY_PM, false);
+    sampler_moved(list[0].base, 100 * HY_PAGE, HY_DRAM, SAMPLER_MOVED);
+    sampler_moved((char *)list[0].base + 100 * HY_PAGE, 100 * HY_PAGE, HY_PM, SAMPLER_REFUSED);
     assert_int_equal(sampler_moves(&l, 1 << 20, list, 8, NULL), 0); /* it rests */
     for (unsigned i = 0; i < HISTORY_COOL; i++)
         pass();
@@ -197,7 +197,7 @@ static void pages_that_are_named(void **state)
     assert_int_equal(told, 2 * HISTORY_ROUNDS * 11);
     assert_false(sampler_accesses(BASE + 2048 * HY_PAGE, HY_PAGE, &told));
     assert_true(sampler_all_on(BASE, 8 * MIB, HY_PM));
-    sampler_moved(BASE + 5 * HY_PAGE, 2 * HY_PAGE, HY_DRAM, true);
+    sampler_moved(BASE + 5 * HY_PAGE, 2 * HY_PAGE, HY_DRAM, SAMPLER_MOVED);
     assert_true(sampler_all_on(BASE + 5 * HY_PAGE, 2 * HY_PAGE, HY_DRAM));
     assert_false(sampler_all_on(BASE + 4 * HY_PAGE, 3 * HY_PAGE, HY_DRAM));
     assert_false(sampler_all_on(BASE + 2047 * HY_PAGE, 2 * HY_PAGE, HY_PM));
@@ -242,7 +242,7 @@ static void nothing_works(void **state)
     sampler_round(0);
     sampler_end(&stats);
     assert_int_equal(stats.observed, 0);
-    sampler_moved(BASE, MIB, HY_PM, true);
+    sampler_moved(BASE, MIB, HY_PM, SAMPLER_MOVED);
     sampler_close();
 }
 
@@ -300,13 +300,13 @@ static void the_books(void **state)
     assert_int_equal(sampler_add(BASE + 64 * MIB, 2 * MIB, HY_DRAM, false), 0);
     assert_int_equal(sampler_blocks(), 5);
     assert_int_equal(sampler_extra_dram(), 0);
-    sampler_moved(BASE + MIB, 4 * MIB, HY_DRAM, true);
+    sampler_moved(BASE + MIB, 4 * MIB, HY_DRAM, SAMPLER_MOVED);
     assert_int_equal(sampler_extra_dram(), 1024);
-    sampler_moved(BASE + 64 * MIB, MIB, HY_PM, true);
+    sampler_moved(BASE + 64 * MIB, MIB, HY_PM, SAMPLER_MOVED);
     assert_int_equal(sampler_extra_dram(), 1024 - 256);
     /* Again, or refused: no difference. */
-    sampler_moved(BASE + MIB, MIB, HY_DRAM, true);
-    sampler_moved(BASE, MIB, HY_DRAM, false);
+    sampler_moved(BASE + MIB, MIB, HY_DRAM, SAMPLER_MOVED);
+    sampler_moved(BASE, MIB, HY_DRAM, SAMPLER_REFUSED);
     assert_int_equal(sampler_extra_dram(), 1024 - 256);
     sampler_discard(BASE + 2 * MIB, MIB);
     assert_int_equal(sampler_extra_dram(), 768 - 256);
@@ -328,15 +328,15 @@ static void a_part_with_another_home(void **state)
     (void)state;
     open_fakes(&fake, NULL);
     assert_int_equal(sampler_add(BASE, 8 * MIB, HY_DRAM, true), 0);
-    sampler_moved(BASE, MIB, HY_PM, true);
+    sampler_moved(BASE, MIB, HY_PM, SAMPLER_MOVED);
     sampler_rehome(BASE + 2 * MIB, 4 * MIB, HY_PM);
     assert_int_equal(sampler_extra_dram(), -256);
-    sampler_moved(BASE + 3 * MIB, MIB, HY_DRAM, true);
+    sampler_moved(BASE + 3 * MIB, MIB, HY_DRAM, SAMPLER_MOVED);
     assert_int_equal(sampler_extra_dram(), 0);
     sampler_discard(BASE + 3 * MIB, MIB);
     assert_int_equal(sampler_extra_dram(), -256);
     sampler_rehome(BASE + 2 * MIB, 4 * MIB, HY_DRAM);
-    sampler_moved(BASE + 2 * MIB, MIB, HY_PM, true);
+    sampler_moved(BASE + 2 * MIB, MIB, HY_PM, SAMPLER_MOVED);
     assert_int_equal(sampler_extra_dram(), -512);
     assert_int_equal(sampler_add(BASE + 8 * MIB, MIB, HY_DRAM, true), 0);
     sampler_rehome(BASE + 64 * MIB, MIB, HY_PM); /* nobody watches it */

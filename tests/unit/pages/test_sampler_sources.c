@@ -80,7 +80,7 @@ static void the_emulated_machines_samples(void **state)
     assert_int_equal(totals[HY_PM][BAND_REST], 492);
     /* A page that has moved is judged by what it is used for from then on, not by what it was
      * chosen for. */
-    sampler_moved((void *)(PAGE_OF(12) * HY_PAGE), HY_PAGE, HY_DRAM, true);
+    sampler_moved((void *)(PAGE_OF(12) * HY_PAGE), HY_PAGE, HY_DRAM, SAMPLER_MOVED);
     run_emulated();
     sampler_begin(UINT64_MAX);
     sampler_end(&stats);
@@ -90,7 +90,7 @@ static void the_emulated_machines_samples(void **state)
     sampler_round(0);
     sampler_end(&stats);
     assert_int_equal(sampler_gain(), 10 * 4);
-    sampler_moved((void *)(PAGE_OF(12) * HY_PAGE), HY_PAGE, HY_PM, true);
+    sampler_moved((void *)(PAGE_OF(12) * HY_PAGE), HY_PAGE, HY_PM, SAMPLER_MOVED);
     sampler_begin(UINT64_MAX);
     run_emulated();
     sampler_round(0);

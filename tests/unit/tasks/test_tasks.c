@@ -111,7 +111,7 @@ static void news_may_come_in_any_order(void **state)
 /* An end that was dropped leaves a task that runs for ever: it makes way for a younger one. */
 static void what_was_lost_is_forgotten(void **state)
 {
-    uint64_t ids[STAGE_TASKS];
+    uint64_t ids[SHADOW_NEXT];
     (void)state;
     make(1, 1, true);
     shadow_began(&s, 1, 5);
@@ -122,7 +122,7 @@ static void what_was_lost_is_forgotten(void **state)
     make(1, 1, true); /* too old by now */
     assert_null(shadow_find(&s, 1));
     assert_int_equal(s.waiting, SHADOW_TASKS);
-    assert_int_equal(shadow_next(&s, ids, STAGE_TASKS), STAGE_TASKS);
+    assert_int_equal(shadow_next(&s, ids, SHADOW_NEXT), SHADOW_NEXT);
     assert_int_equal(ids[0], 2);
 }
 
@@ -162,6 +162,38 @@ static void many_are_made_at_once(void **state)
         else /* it will never end, but no later one may wait for it */
             shadow_lost(&s);
     }
+}
+
+/* Chains of four tasks on each object, made round by round, by two threads that each go on with the
+ * object that they have begun with (`deep`), or with the oldest that is ready. */
+static unsigned foreseen_of(bool deep)
+{
+    unsigned right = 0;
+    memset(&s, 0, sizeof(s));
+    for (uint64_t id = 0; id < 64; id++)
+        make(1 + id, (unsigned)(id % 16), true);
+    for (unsigned step = 0; step < 32; step++)
+        for (unsigned thread = 0; thread < 2; thread++) {
+            struct shadow_task t;
+            uint64_t ids[4],
+                turn = deep ? step % 4 * 16 + step / 4 * 2 + thread : step * 2 + thread;
+            uint64_t last = deep ? (step - 1) % 4 * 16 + (step - 1) / 4 * 2 + thread : turn - 2;
+            unsigned n = shadow_next(&s, ids, 4);
+            for (unsigned i = 0; i < n; i++)
+                right += ids[i] == turn + 1;
+            if (step > 0)
+                assert_true(shadow_ended(&s, last + 1, &t));
+            shadow_began(&s, turn + 1, step + 1);
+        }
+    return right;
+}
+
+static void the_order_of_the_runtime_is_learnt(void **state)
+{
+    (void)state;
+    assert_int_equal(foreseen_of(false), 64);
+    /* But for the first few, and every fourth, which turns to an object that is new. */
+    assert_true(foreseen_of(true) >= 40);
 }
 
 /* --- what a type gains ------------------------------------------------------------------- */
@@ -325,6 +357,9 @@ static void a_stage_must_pay_for_copy_and_eviction(void **state)
     assert_false(stage_pays(&t, 0, 64, 9, &fill));
     t.saving = 0;
     assert_false(stage_pays(&t, 64, 64, 9, &fill));
+    assert_true(stage_left(-5, 1000) == 1 && stage_left(0, 1000) == 1);
+    assert_true(stage_left(250, 1000) == 0.75);
+    assert_true(stage_left(1000, 1000) == 0 && stage_left(5, 0) == 0);
     assert_true(stage_starts_ns(3, 4, 1000) == 1000);
     assert_true(stage_starts_ns(0, 0, 1000) == 1000);
 }
@@ -409,6 +444,7 @@ int main(void)
         cmocka_unit_test_setup(what_was_lost_is_forgotten, fresh),
         cmocka_unit_test_setup(many_are_made_at_once, fresh),
         cmocka_unit_test_setup(gaps_hold_no_tasks, fresh),
+        cmocka_unit_test(the_order_of_the_runtime_is_learnt),
         cmocka_unit_test(the_line_is_found),
         cmocka_unit_test(noise_is_no_gain),
         cmocka_unit_test(before_it_is_measured_the_model_speaks),

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * The engine: what tasks tell makes data come and go, on tiers that are the test's own. Each object
+ * is a block of BLOCK pages; all time is the test's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "settings/settings.h"
+#include "tasks/events.h"
+#include "tasks/staging.h"
+
+#define BLOCK   64u
+#define BLOCKS  16u
+#define DRAM    (3 * BLOCK)
+#define BASE    ((uintptr_t)0x10000000)
+#define MS      1000000u
+#define PAGE_NS 1000u
+
+struct runtime_config hy_config; /* no profile */
+
+static int8_t tier[BLOCKS * BLOCK];
+static uint32_t on_dram;
+static uint64_t now;
+
+bool __wrap_heap_block_of(const void *p, uintptr_t *ret_base, size_t *ret_bytes);
+bool __wrap_heap_block_of(const void *p, uintptr_t *ret_base, size_t *ret_bytes)
+{
+    uintptr_t number = ((uintptr_t)p - BASE) / (BLOCK * HY_PAGE);
+    *ret_base = BASE + number * BLOCK * HY_PAGE;
+    *ret_bytes = BLOCK * HY_PAGE;
+    return number < BLOCKS;
+}
+
+uint64_t __wrap_emulator_clock_ns(void);
+uint64_t __wrap_emulator_clock_ns(void)
+{
+    return now;
+}
+
+static uint64_t now_ns(void)
+{
+    return now;
+}
+
+static uint64_t nothing(void)
+{
+    return 0;
+}
+
+static uint64_t plenty(void)
+{
+    return 1u << 20;
+}
+
+static uint64_t free_pages(void)
+{
+    return DRAM - on_dram;
+}
+
+static int where(void *base, unsigned pages, int8_t *ret)
+{
+    memcpy(ret, tier + ((uintptr_t)base - BASE) / HY_PAGE, pages);
+    return 0;
+}
+
+static bool move(void *base, unsigned pages, enum hy_tier to)
+{
+    int8_t *t = tier + ((uintptr_t)base - BASE) / HY_PAGE;
+    uint32_t come = 0;
+    for (unsigned i = 0; i < pages; i++)
+        come += t[i] != (int8_t)to;
+    if (to == HY_DRAM && come > free_pages())
+        return false;
+    on_dram = to == HY_DRAM ? on_dram + come : on_dram - come;
+    memset(t, to, pages);
+    now += pages * PAGE_NS;
+    return true;
+}
+
+static double move_ns(void)
+{
+    return PAGE_NS;
+}
+
+static double may_lose(void)
+{
+    return 1e12;
+}
+
+static void lose(double ns)
+{
+    (void)ns;
+}
+
+static double slowdown(void)
+{
+    return 4;
+}
+
+static const struct staging_host host = {.now_ns = now_ns,
+                                         .spent_ns = nothing,
+                                         .may_move = plenty,
+                                         .free_pages = free_pages,
+                                         .where = where,
+                                         .move = move,
+                                         .move_ns = move_ns,
+                                         .may_lose = may_lose,
+                                         .lose = lose,
+                                         .slowdown = slowdown};
+
+/* --- what programs do ------------------------------------------------------------------------ */
+
+static unsigned dram_of(unsigned block)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < BLOCK; i++)
+        n += tier[block * BLOCK + i] == HY_DRAM;
+    return n;
+}
+
+static uint64_t make(unsigned block)
+{
+    struct task_need need = {.address = BASE + block * BLOCK * HY_PAGE, .writes = true};
+    uint64_t id = tasks_made(1, &need, 1);
+    assert_int_not_equal(id, 0);
+    return id;
+}
+
+static void serve(void)
+{
+    for (unsigned i = 0; i < 100 && staging_serve() == 1; i++)
+        ;
+}
+
+/* One after the other; as long as they take with all on PM, or a quarter of it with all on DRAM. */
+static void run(unsigned block, uint64_t pm_ns)
+{
+    uint64_t id = make(block);
+    tasks_began(id);
+    serve();
+    now += pm_ns - pm_ns * 3 / 4 * dram_of(block) / BLOCK;
+    tasks_ended(id);
+    serve();
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    memset(tier, HY_PM, sizeof(tier));
+    on_dram = 0;
+    now = MS;
+    assert_int_equal(staging_open(&host), 0);
+    (void)tasks_function((const void *)(uintptr_t)begin);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    staging_close();
+    staging_child();
+    return 0;
+}
+
+static unsigned held, held_block;
+
+static void hold(void *base, size_t bytes)
+{
+    held += (unsigned)(bytes / HY_PAGE);
+    held_block = (unsigned)(((uintptr_t)base - BASE) / HY_PAGE / BLOCK);
+}
+
+static unsigned holds(void)
+{
+    held = 0;
+    staging_each(hold);
+    return held;
+}
+
+static void the_next_tasks_data_come(void **state)
+{
+    (void)state;
+    run(0, 10 * MS);
+    uint64_t runs = make(1), next = make(2);
+    tasks_began(runs);
+    serve();
+    assert_int_equal(dram_of(2), BLOCK);
+    (void)next;
+}
+
+/* Page histories may have what no task needs any more, and no sooner. */
+static void what_is_staged_is_held_until_its_task_ends(void **state)
+{
+    (void)state;
+    run(0, 10 * MS);
+    uint64_t first = make(1), next = make(2);
+    tasks_began(first);
+    serve();
+    tasks_ended(first);
+    assert_int_equal(dram_of(2), BLOCK);
+    serve();
+    assert_true(holds() >= BLOCK && held_block == 2);
+    tasks_began(next);
+    serve();
+    assert_true(holds() >= BLOCK && held_block == 2);
+    now += 3 * MS;
+    tasks_ended(next);
+    serve();
+    assert_int_equal(dram_of(2), BLOCK);
+    assert_int_equal(holds(), 0);
+    (void)make(2); /* and again */
+    serve();
+    assert_int_equal(holds(), BLOCK);
+}
+
+static void data_come_for_a_task_that_has_just_begun(void **state)
+{
+    (void)state;
+    run(0, 10 * MS);
+    run(1, 10 * MS);
+    uint64_t runs = make(2);
+    tasks_began(runs);
+    serve();
+    assert_int_equal(dram_of(2), BLOCK);
+    tasks_ended(runs);
+    uint64_t old = make(3);
+    tasks_began(old);
+    now += 10 * MS - BLOCK * PAGE_NS; /* too late */
+    serve();
+    assert_int_equal(dram_of(3), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_next_tasks_data_come, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_staged_is_held_until_its_task_ends, begin, end),
+        cmocka_unit_test_setup_teardown(data_come_for_a_task_that_has_just_begun, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
