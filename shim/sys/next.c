@@ -165,6 +165,13 @@ int next_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void
     return HY_LIKELY(f) ? f(prepare, parent, child, dso) : ENOSYS;
 }
 
+extern int __cxa_atexit(void (*fn)(void *arg), void *arg, void *dso);
+
+int next_at_exit(void (*fn)(void *unused))
+{
+    return __cxa_atexit(fn, NULL, NULL);
+}
+
 next_pthread_create_fn next_pthread_create(void)
 {
     static next_pthread_create_fn fn;

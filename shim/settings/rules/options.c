@@ -18,7 +18,7 @@
 
 static const struct row rows[OPT_COUNT] = {
 #define HY_OPT(id, key, field, type, where, dflt, lo, hi, allowed, unit, help)                     \
-    {{PREFIX #id, #key, dflt, allowed, sizeof(dflt) - 1, ONLY_##where, lo, hi},                                      \
+    {{PREFIX #id, #key, dflt, allowed, sizeof(dflt) - 1, ONLY_##where, lo, hi},                    \
      option_parse_##type,                                                                          \
      offsetof(struct hy_settings, field)},
 #include "settings/rules/options.def"

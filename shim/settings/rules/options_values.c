@@ -228,8 +228,7 @@ const char *option_parse_path(const struct row *row, const char *v, size_t len, 
 const char *option_parse_report(const struct row *row, const char *v, size_t len, void *dst)
 {
     /* A slip like 2 or -1 must not become a file of that name. */
-    if (!text_is(v, "0") && !text_is(v, "1") &&
-        (v[0] == '-' || strspn(v, "0123456789") == len))
+    if (!text_is(v, "0") && !text_is(v, "1") && (v[0] == '-' || strspn(v, "0123456789") == len))
         return "is not a file name (write ./ before it if it is)";
     return v[len - 1] == '/' ? "is a directory, not a file" : store_text(row, v, len, dst);
 }
