@@ -11,6 +11,7 @@
 
 #include "process/process.h"
 #include "sys/dl.h"
+#include "sys/next.h"
 
 HY_EXPORT pid_t _Fork(void);
 HY_EXPORT pid_t _Fork(void)
@@ -35,10 +36,7 @@ HY_EXPORT int __register_atfork(void (*prepare)(void), void (*parent)(void), voi
 HY_EXPORT int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
                                 void *dso)
 {
-    DL_NEXT(__register_atfork);
-    if (fork_keeps(prepare, parent, child))
-        return 0;
-    return HY_LIKELY(fn) ? fn(prepare, parent, child, dso) : ENOSYS;
+    return fork_keeps(prepare, parent, child) ? 0 : next_at_fork(prepare, parent, child, dso);
 }
 
 struct child {

@@ -35,13 +35,13 @@ struct own {
 };
 
 struct entry {
-    const char *name;
-    void **next; /* the program's; NULL: not known, or there is none */
+    char name[28]; /* no pointers, which the loader would have to write at each start */
     uint32_t owns;
     struct own own[OWN_MOST];
 };
 
-static HY_COLD void *runtime_of(struct entry *e, const void *caller)
+/* next: the program's; NULL: not known, or there is none. */
+static HY_COLD void *runtime_of(struct entry *e, void **next, const void *caller)
 {
     struct dl_object o = {0};
     void *fn;
@@ -53,7 +53,7 @@ static HY_COLD void *runtime_of(struct entry *e, const void *caller)
             return fn;
     }
     if ((fn = dl_next(e->name)) != NULL) {
-        __atomic_store_n(e->next, fn, __ATOMIC_RELEASE);
+        __atomic_store_n(next, fn, __ATOMIC_RELEASE);
         return fn;
     }
     fn = dl_next_of(e->name, caller);
@@ -145,11 +145,11 @@ KEPT_FOR_ASM gomp_task_fn hy_gomp_task;
 void hy_gomp_task(run_fn *run, void *data, copy_fn *copy, long bytes, long align, bool deferred,
                   unsigned flags, void **depend, int priority, void *event)
 {
-    static struct entry hook_entry = {.name = "GOMP_task", .next = &hy_gomp_next};
+    static struct entry entry = {.name = "GOMP_task"};
     gomp_task_fn *next = (gomp_task_fn *)__atomic_load_n(&hy_gomp_next, __ATOMIC_ACQUIRE);
     uint64_t id;
     if (!next)
-        next = (gomp_task_fn *)runtime_of(&hook_entry, __builtin_return_address(0));
+        next = (gomp_task_fn *)runtime_of(&entry, &hy_gomp_next, __builtin_return_address(0));
     if (HY_UNLIKELY(!next)) {
         run_alone(run, data, copy, bytes, align);
         return;
@@ -275,10 +275,10 @@ KEPT_FOR_ASM kmpc_fn hy_kmpc_task;
 int hy_kmpc_task(void *loc, int thread, struct kmp_task *task, int n, const struct kmp_need *need,
                  int more, void *noalias)
 {
-    static struct entry hook_entry = {.name = "__kmpc_omp_task_with_deps", .next = &hy_kmpc_next};
+    static struct entry entry = {.name = "__kmpc_omp_task_with_deps"};
     kmpc_fn *next = (kmpc_fn *)__atomic_load_n(&hy_kmpc_next, __ATOMIC_ACQUIRE);
     if (!next)
-        next = (kmpc_fn *)runtime_of(&hook_entry, __builtin_return_address(0));
+        next = (kmpc_fn *)runtime_of(&entry, &hy_kmpc_next, __builtin_return_address(0));
     if (!next) /* who made the task, then? */
         return task->run(thread, task);
     if (tasks_watched() && !calls_itself(next, __builtin_return_address(0)))
@@ -312,12 +312,12 @@ static void loop_alone(run_fn *run, void *data, copy_fn *copy, struct bounds b, 
     run(at);
 }
 
-static void *loop_runtime(struct entry *e, const void *caller)
+static void *loop_runtime(struct entry *e, void **next, const void *caller)
 {
-    void *next = __atomic_load_n(e->next, __ATOMIC_ACQUIRE);
+    void *fn = __atomic_load_n(next, __ATOMIC_ACQUIRE);
     if (tasks_watched())
         tasks_loop();
-    return next ? next : runtime_of(e, caller);
+    return fn ? fn : runtime_of(e, next, caller);
 }
 
 /* The bounds of GOMP_taskloop_ull are unsigned long long, which are passed and kept as long is. */
@@ -327,8 +327,9 @@ _Static_assert(sizeof(long) == sizeof(unsigned long long), "one way for both loo
     HY_EXPORT void loop(LOOP_PARAMS)                                                               \
     {                                                                                              \
         static void *found;                                                                        \
-        static struct entry entry = {.name = #loop, .next = &found};                               \
-        gomp_loop_fn *next = (gomp_loop_fn *)loop_runtime(&entry, __builtin_return_address(0));    \
+        static struct entry entry = {.name = #loop};                                               \
+        gomp_loop_fn *next =                                                                       \
+            (gomp_loop_fn *)loop_runtime(&entry, &found, __builtin_return_address(0));             \
         if (next)                                                                                  \
             next(run, data, copy, bytes, align, flags, tasks, priority, from, to, step);           \
         else if (from != to)                                                                       \
@@ -347,8 +348,8 @@ kmpc_loop_fn __kmpc_taskloop;
 HY_EXPORT void __kmpc_taskloop(KMP_LOOP_PARAMS, void *copy)
 {
     static void *found;
-    static struct entry entry = {.name = "__kmpc_taskloop", .next = &found};
-    kmpc_loop_fn *next = (kmpc_loop_fn *)loop_runtime(&entry, __builtin_return_address(0));
+    static struct entry entry = {.name = "__kmpc_taskloop"};
+    kmpc_loop_fn *next = (kmpc_loop_fn *)loop_runtime(&entry, &found, __builtin_return_address(0));
     if (next)
         next(loc, thread, task, now, from, to, step, nogroup, kind, tasks, copy);
     else /* its bounds are the loop's */
@@ -359,8 +360,9 @@ kmpc_loop5_fn __kmpc_taskloop_5;
 HY_EXPORT void __kmpc_taskloop_5(KMP_LOOP_PARAMS, int strict, void *copy)
 {
     static void *found;
-    static struct entry entry = {.name = "__kmpc_taskloop_5", .next = &found};
-    kmpc_loop5_fn *next = (kmpc_loop5_fn *)loop_runtime(&entry, __builtin_return_address(0));
+    static struct entry entry = {.name = "__kmpc_taskloop_5"};
+    kmpc_loop5_fn *next =
+        (kmpc_loop5_fn *)loop_runtime(&entry, &found, __builtin_return_address(0));
     if (next)
         next(loc, thread, task, now, from, to, step, nogroup, kind, tasks, strict, copy);
     else

@@ -107,7 +107,6 @@ int text_parse_u64(const char *s, size_t len, uint64_t *ret)
 int text_parse_size(const char *s, size_t len, uint64_t *ret)
 {
     static const char units[] = "kmgt";
-    const char *unit;
     size_t digits = 0;
     unsigned shift = 0;
     uint64_t n;
@@ -116,10 +115,10 @@ int text_parse_size(const char *s, size_t len, uint64_t *ret)
     while (digits < len && text_is_digit(s[digits]))
         digits++;
     if (digits < len) {
-        unit = memchr(units, lower(s[digits]), sizeof(units) - 1);
-        if (!unit)
+        size_t unit = text_find(units, sizeof(units) - 1, lower(s[digits]));
+        if (unit == sizeof(units) - 1)
             return -EINVAL;
-        shift = 10 * (unsigned)(unit - units + 1);
+        shift = 10 * (unsigned)(unit + 1);
         size_t rest = len - digits - 1;
         const char *tail = s + digits + 1;
 
@@ -175,12 +174,10 @@ int text_parse_hex(const char *s, size_t len, uint64_t *ret)
 
 int text_parse_decimal(const char *s, size_t len, double *ret)
 {
-    const char *point = memchr(s, '.', len);
-    size_t whole = point ? (size_t)(point - s) : len;
-    size_t fraction = point ? len - whole - 1 : 0;
+    size_t whole = text_find(s, len, '.');
     double n = 0, scale = 1;
 
-    if (whole == 0 || (point && fraction == 0))
+    if (whole == 0 || whole + 1 == len) /* nothing before the point, or behind it */
         return -EINVAL;
     for (size_t i = 0; i < len; i++) {
         if (i == whole)
@@ -222,7 +219,7 @@ int text_choice(const char *choices, const char *s, size_t len)
     size_t n;
 
     for (int i = 0; (n = text_choice_word(choices, i, &word)) > 0; i++)
-        if (n == len && memcmp(word, s, n) == 0)
+        if (n == len && text_same(word, s, n))
             return i;
     return -1;
 }
@@ -390,8 +387,8 @@ int text_parse_time(const char *s, size_t len, uint64_t *ret)
     while (digits < len && s[digits] >= '0' && s[digits] <= '9')
         digits++;
     for (size_t i = 0; i < HY_ARRAY_SIZE(units); i++) {
-        if (strlen(units[i].name) != len - digits ||
-            memcmp(units[i].name, s + digits, len - digits) != 0)
+        if (len - digits >= sizeof(units[i].name) || units[i].name[len - digits] != '\0' ||
+            !text_same(units[i].name, s + digits, len - digits))
             continue;
         int r = text_parse_u64(s, digits, &n);
 

@@ -33,6 +33,27 @@ static inline bool text_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
+/* As strcmp and memcmp tell: at each start a look-up by the loader less. */
+static inline bool text_is(const char *s, const char *word)
+{
+    while (*s != '\0' && *s == *word)
+        s++, word++;
+    return *s == *word;
+}
+static inline bool text_same(const char *a, const char *b, size_t n)
+{
+    while (n > 0 && *a == *b)
+        a++, b++, n--;
+    return n == 0;
+}
+/* Where c is, else len. */
+static inline size_t text_find(const char *s, size_t len, char c)
+{
+    size_t n = 0;
+    while (n < len && s[n] != c)
+        n++;
+    return n;
+}
 /* Index of s in "red|green|blue", -1 if it is not there. */
 int text_choice(const char *choices, const char *s, size_t len);
 /* The index-th word of such a list; empty when there is none. */

@@ -258,10 +258,10 @@ static void make_sites(void)
 
 /* --- placement ---------------------------------------------------------------------- */
 
-/* memkind's destructor runs before ours, and before threads that outlive main
- * have ended: from exit() on nothing more is taken from it. */
-static void before_memkind_ends(void)
+/* memkind's destructor is before ours, and before threads end: exit() is the last of it. */
+static void before_memkind_ends(void *unused)
 {
+    (void)unused;
     supply_close();
 }
 
@@ -282,7 +282,7 @@ static int load_memkind(void)
     }
     fork_keep_handlers(false);
     if (e == 0 && (e = fork_install_gate()) == 0)
-        (void)atexit(before_memkind_ends);
+        (void)next_at_exit(before_memkind_ends);
     control_load_ends();
     if (e && os_is_limited()) /* the program's own affair */
         log_info("libmemkind cannot be used under this limit of memory (%s)", err);

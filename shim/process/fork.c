@@ -2,7 +2,6 @@
  * fork: every lock of ours is taken in the order in which they nest, so that
  * the child finds everything at rest. */
 #include <errno.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -25,6 +24,7 @@
 #include "report/trace.h"
 #include "sys/lock.h"
 #include "sys/log.h"
+#include "sys/next.h"
 #include "sys/os.h"
 #include "threadcap.h"
 
@@ -227,8 +227,8 @@ static bool installed;
 void fork_install(void)
 {
     pause_own_process();
-    hy_guard_enter(); /* pthread_atfork may allocate */
-    (void)pthread_atfork(fork_begins, parent_goes_on, child_begins);
+    hy_guard_enter(); /* it may allocate */
+    (void)next_at_fork(fork_begins, parent_goes_on, child_begins, NULL);
     hy_guard_leave();
     installed = true;
 }
@@ -294,5 +294,5 @@ static void gate_ends(void)
 
 int fork_install_gate(void)
 {
-    return -pthread_atfork(gate_begins, gate_ends, gate_ends);
+    return -next_at_fork(gate_begins, gate_ends, gate_ends, NULL);
 }

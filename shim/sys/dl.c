@@ -115,6 +115,30 @@ static const ElfW(Sym) * find_symbol(const struct symbols *s, const char *name, 
     }
 }
 
+extern const ElfW(Ehdr) __ehdr_start HY_HIDDEN;
+
+/* The loader leaves it in the second entry of the table of names that it binds lazily. Where it
+ * binds them all at once (LD_BIND_NOW) that entry is empty, or is none of the loader's. */
+static const struct link_map *map_of_ours(void)
+{
+    const struct link_map *const *table = NULL;
+    bool lazy = false;
+    for (const ElfW(Dyn) *d = _DYNAMIC; d->d_tag != DT_NULL; d++) {
+        if (d->d_tag == DT_PLTGOT) {
+            uintptr_t base = (uintptr_t)&__ehdr_start, at = d->d_un.d_ptr;
+            table = (const struct link_map *const *)(at < base ? base + at : at);
+        } else if (d->d_tag == DT_JMPREL) {
+            lazy = true;
+        } else if (d->d_tag == DT_BIND_NOW ||
+                   (d->d_tag == DT_FLAGS && (d->d_un.d_val & DF_BIND_NOW)) ||
+                   (d->d_tag == DT_FLAGS_1 && (d->d_un.d_val & DF_1_NOW))) {
+            return NULL;
+        }
+    }
+    const struct link_map *m = lazy && table ? table[1] : NULL;
+    return m && m->l_ld == _DYNAMIC ? m : NULL;
+}
+
 static bool main_has_begun;
 
 void dl_main_begins(void)
@@ -122,24 +146,43 @@ void dl_main_begins(void)
     main_has_begun = true;
 }
 
-/* dlsym(RTLD_NEXT) at a tenth of its price, for the start of every process. Nothing is loaded or
- * unloaded meanwhile, as there is one thread, and it is in a constructor. NULL: ask dlsym. */
-static void *next_at_start(const char *name)
+/* NULL: this is not the start, or the map is not known. Nothing is loaded or unloaded at the start,
+ * as there is one thread, and it is in a constructor. */
+static const struct link_map *map_at_start(void)
 {
-    static const struct link_map *after_ours;
-    static struct symbols s;
+    static const struct link_map *of_ours;
     if (main_has_begun || !__libc_single_threaded)
         return NULL;
-    for (const struct link_map *m = after_ours ? NULL : _r_debug.r_map; m && !after_ours;
-         m = m->l_next)
-        after_ours = m->l_ld == _DYNAMIC ? m : NULL; /* this library */
-    if (!after_ours)
-        return NULL;
-    uint32_t h = gnu_hash(name);
-    for (const struct link_map *m = after_ours->l_next; m; m = m->l_next) {
+    if (!of_ours)
+        of_ours = map_of_ours();
+    return of_ours;
+}
+
+/* dlsym(RTLD_NEXT) at a tenth of its price, for the start of every process. NULL: ask dlsym. */
+static void *next_at_start(const char *name)
+{
+    static struct symbols s;
+    const struct link_map *self = map_at_start();
+    uint32_t h = self ? gnu_hash(name) : 0;
+    for (const struct link_map *m = self ? self->l_next : NULL; m; m = m->l_next) {
         const ElfW(Sym) *sym = find_symbols(m, &s) ? find_symbol(&s, name, h) : NULL;
         if (sym) /* of another kind, the loader knows how */
             return (sym->st_info & 15) == STT_FUNC ? (void *)(m->l_addr + sym->st_value) : NULL;
+    }
+    return NULL;
+}
+
+/* The same for a name that the loader itself defines: it is one of the last objects. */
+static void *of_loader_at_start(const char *name)
+{
+    struct symbols s = {0};
+    const struct link_map *self = map_at_start(), *m = self;
+    while (m && m->l_next)
+        m = m->l_next;
+    for (; m != self; m = m->l_prev) {
+        const ElfW(Sym) *sym = find_symbols(m, &s) ? find_symbol(&s, name, gnu_hash(name)) : NULL;
+        if (sym)
+            return (void *)(m->l_addr + sym->st_value);
     }
     return NULL;
 }
@@ -215,10 +258,24 @@ void *dl_symbol(void *handle, const char *name)
     return look_up(handle, name);
 }
 
+/* Not by its name: a second library that this one needs, the loader, costs each start the check of
+ * its versions. First asked by the constructor (sys/next.c), so that malloc need not look it up. */
+static bool find_object(const void *addr, struct dl_find_object *ret)
+{
+    static __typeof__(&_dl_find_object) find;
+    __typeof__(find) fn = __atomic_load_n(&find, __ATOMIC_RELAXED);
+    if (HY_UNLIKELY(!fn)) {
+        void *p = of_loader_at_start("_dl_find_object");
+        fn = (__typeof__(find))(p ? p : look_up(RTLD_DEFAULT, "_dl_find_object"));
+        __atomic_store_n(&find, fn, __ATOMIC_RELAXED);
+    }
+    return fn && fn((void *)(uintptr_t)addr, ret) == 0;
+}
+
 int dl_find(const void *addr, struct dl_object *ret)
 {
     struct dl_find_object o;
-    if (_dl_find_object((void *)(uintptr_t)addr, &o) != 0)
+    if (!find_object(addr, &o))
         return -ENOENT;
     ret->bias = o.dlfo_link_map->l_addr;
     ret->start = (uintptr_t)o.dlfo_map_start;

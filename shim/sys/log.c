@@ -27,11 +27,16 @@ static struct {
     unsigned warnings;
 } log_state;
 
+/* fstat, which a filter takes for the libc's own; at each start a look-up by the loader less. */
+static bool describe(int fd, struct stat *ret)
+{
+    return raw4(SYS_newfstatat, fd, "", ret, AT_EMPTY_PATH) == 0;
+}
+
 void log_init(void)
 {
     struct stat st;
-    int saved = errno;
-    if (fstat(STDERR_FILENO, &st) == 0) {
+    if (describe(STDERR_FILENO, &st)) {
         log_state.dev = st.st_dev;
         log_state.ino = st.st_ino;
         __atomic_store_n(&log_state.known, true, __ATOMIC_RELEASE);
@@ -39,7 +44,6 @@ void log_init(void)
         /* Whatever is fd 2 later is not the user's stderr. */
         __atomic_store_n(&log_state.closed, true, __ATOMIC_RELEASE);
     }
-    errno = saved;
 }
 
 void log_silence(bool silent)
@@ -59,7 +63,7 @@ static bool is_users_stderr(int fd)
         return false;
     if (!__atomic_load_n(&log_state.known, __ATOMIC_ACQUIRE))
         return fd == STDERR_FILENO; /* before the constructor nobody can have changed it */
-    return fstat(fd, &st) == 0 && st.st_dev == log_state.dev && st.st_ino == log_state.ino;
+    return describe(fd, &st) && st.st_dev == log_state.dev && st.st_ino == log_state.ino;
 }
 
 void log_keep_stderr(void)

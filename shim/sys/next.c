@@ -154,6 +154,24 @@ const struct map_ops *next_map(void)
     return &ops;
 }
 
+int next_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *dso)
+{
+    static int (*fn)(void (*)(void), void (*)(void), void (*)(void), void *);
+    __typeof__(fn) f = __atomic_load_n(&fn, __ATOMIC_RELAXED);
+    if (HY_UNLIKELY(!f)) {
+        f = (__typeof__(fn))dl_next("__register_atfork");
+        __atomic_store_n(&fn, f, __ATOMIC_RELAXED);
+    }
+    return HY_LIKELY(f) ? f(prepare, parent, child, dso) : ENOSYS;
+}
+
+extern int __cxa_atexit(void (*fn)(void *arg), void *arg, void *dso);
+
+int next_at_exit(void (*fn)(void *unused))
+{
+    return __cxa_atexit(fn, NULL, NULL);
+}
+
 next_pthread_create_fn next_pthread_create(void)
 {
     static next_pthread_create_fn fn;

@@ -46,6 +46,13 @@ struct map_ops {
 };
 const struct map_ops *next_map(void);
 
+/* What pthread_atfork calls, of the object `dso`: its handlers go with it. Ours never does: NULL.
+ * 0 or an errno value. */
+int next_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *dso);
+
+/* atexit, which each object has of its own, asks for what the compiler's start files define. */
+int next_at_exit(void (*fn)(void *unused));
+
 typedef int (*next_pthread_create_fn)(pthread_t *, const pthread_attr_t *, void *(*)(void *),
                                       void *);
 next_pthread_create_fn next_pthread_create(void);

@@ -69,25 +69,33 @@ int os_thread_ids(int32_t *id, size_t cap)
     return r < 0 ? r : (int)ids.n;
 }
 
-/* The number behind `key` at the start of a line. */
+/* What is behind `key`, where a text begins so; else NULL. */
+static const char *behind(const char *text, const char *key)
+{
+    while (*key != '\0' && *text == *key)
+        text++, key++;
+    return *key == '\0' ? text : NULL;
+}
+
+/* The number behind `key` at the start of a line. A thread of the program may ask for the first
+ * one: no function that the loader would have to look up. */
 static int number_in(const char *path, const char *key, int *ret)
 {
     char text[4096];
     size_t len;
-    const char *p = text;
+    const char *line = text, *p;
     bool negative;
     int r = os_read_file(path, text, sizeof(text), &len), v = 0;
     /* A longer file: what was read of it will do. */
     if (r < 0 && r != -E2BIG)
         return r;
     text[sizeof(text) - 1] = '\0';
-    while (strncmp(p, key, strlen(key)) != 0) {
-        p = strchr(p, '\n');
-        if (p == NULL)
+    while (!(p = behind(line, key))) {
+        while (*line != '\0' && *line != '\n')
+            line++;
+        if (*line++ == '\0')
             return -ENODATA;
-        p++;
     }
-    p += strlen(key);
     while (*p == ' ' || *p == '\t')
         p++;
     negative = *p == '-';

@@ -18,7 +18,7 @@
 
 static const struct row rows[OPT_COUNT] = {
 #define HY_OPT(id, key, field, type, where, dflt, lo, hi, allowed, unit, help)                     \
-    {{PREFIX #id, #key, dflt, allowed, ONLY_##where, lo, hi},                                      \
+    {{PREFIX #id, #key, dflt, allowed, sizeof(dflt) - 1, ONLY_##where, lo, hi},                    \
      option_parse_##type,                                                                          \
      offsetof(struct hy_settings, field)},
 #include "settings/rules/options.def"
@@ -50,9 +50,9 @@ void options_defaults(struct hy_settings *s)
 void options_begin(struct hy_settings *s)
 {
     for (unsigned i = 0; i < OPT_COUNT; i++) {
-        const char *dflt = rows[i].info.dflt;
+        const struct hy_opt_info *o = &rows[i].info;
 
-        (void)rows[i].parse(&rows[i], dflt, strlen(dflt), (char *)s + rows[i].offset);
+        (void)rows[i].parse(&rows[i], o->dflt, o->dflt_len, (char *)s + rows[i].offset);
     }
 }
 
@@ -93,10 +93,11 @@ int options_set(struct hy_settings *s, enum hy_opt_id id, const char *value, enu
     const struct row *row = &rows[id];
     bool wins = from >= s->source[id];
     const char *why;
-    size_t len;
+    size_t len = 0;
 
     value = value ?: "";
-    len = strlen(value);
+    while (len < HY_PATH_MAX && value[len] != '\0')
+        len++;
     if (from == HY_FROM_PROFILE && row->info.env_only) {
         options_tell(diag, ctx,
                      "%s cannot be set in a profile and is ignored there; set %s instead",
@@ -105,7 +106,7 @@ int options_set(struct hy_settings *s, enum hy_opt_id id, const char *value, enu
     }
     if (len == 0)
         why = "is empty";
-    else if (len >= HY_PATH_MAX)
+    else if (len == HY_PATH_MAX)
         why = "is too long";
     else if (text_has_control(value, len))
         why = "has control characters";

@@ -121,6 +121,7 @@ uint64_t hy_amount_bytes(struct hy_amount a, uint64_t node_bytes);
 
 struct hy_opt_info {
     const char *env, *key, *dflt, *allowed;
+    uint8_t dflt_len;
     bool env_only;     /* refused in a profile */
     uint64_t min, max; /* of sizes, in bytes; both 0: no limits */
 };

@@ -48,7 +48,7 @@ static int check_all_idle(const struct hy_settings *s, hy_diag_fn diag, void *ct
         problems += check_idle(s, OPT_MIGRATE_RATE, OPT_MIGRATE, diag, ctx);
         problems += check_idle(s, OPT_MIGRATE_CORE, OPT_MIGRATE, diag, ctx);
     }
-    if (strcmp(s->registry, "none") == 0)
+    if (text_is(s->registry, "none"))
         problems += check_idle(s, OPT_DRAM_SHARED, OPT_REGISTRY, diag, ctx);
     if (s->sites == HY_OFF) {
         problems += check_idle(s, OPT_SITE_MIN, OPT_SITES, diag, ctx);

@@ -22,8 +22,8 @@ static enum hy_opt_id by_short_name(const char *name, size_t len)
 enum hy_opt_id options_by_env(const char *name, size_t len)
 {
     for (unsigned i = 0; i < OPT_COUNT; i++)
-        if (strlen(options_info((enum hy_opt_id)i)->env) == len &&
-            memcmp(options_info((enum hy_opt_id)i)->env, name, len) == 0)
+        if (text_same(options_info((enum hy_opt_id)i)->env, name, len) &&
+            options_info((enum hy_opt_id)i)->env[len] == '\0')
             return (enum hy_opt_id)i;
     return OPT_COUNT;
 }

@@ -109,16 +109,15 @@ static const char *parse_nodes(const char *v, size_t len, uint64_t *ret_mask)
 const char *option_parse_memory(const struct row *row, const char *v, size_t len, void *dst)
 {
     static const char *const words[] = {"auto", "none", "node", "file", "emulated"};
-    const char *colon = memchr(v, ':', len);
-    size_t word = colon ? (size_t)(colon - v) : len;
-    const char *arg = colon ? colon + 1 : NULL;
-    size_t arg_len = colon ? len - word - 1 : 0;
+    size_t word = text_find(v, len, ':');
+    const char *arg = word < len ? v + word + 1 : NULL;
+    size_t arg_len = arg ? len - word - 1 : 0;
     uint64_t nodes = 0, bytes = 0;
     const char *why = NULL;
     unsigned kind = 0;
 
     while (kind < HY_ARRAY_SIZE(words) &&
-           !(strlen(words[kind]) == word && memcmp(words[kind], v, word) == 0))
+           !(text_same(words[kind], v, word) && words[kind][word] == '\0'))
         kind++;
     if (kind == HY_ARRAY_SIZE(words))
         return "is not known";
@@ -149,10 +148,10 @@ const char *option_parse_memory(const struct row *row, const char *v, size_t len
 
 const char *option_parse_threads(const struct row *row, const char *v, size_t len, void *dst)
 {
-    struct hy_thread_spec t = {.off = strcmp(v, "off") == 0};
+    struct hy_thread_spec t = {.off = text_is(v, "off")};
     uint64_t n = 0;
 
-    if (!t.off && strcmp(v, "auto") != 0) {
+    if (!t.off && !text_is(v, "auto")) {
         int r = text_parse_u64(v, len, &n);
 
         if (r == -EINVAL)
@@ -174,8 +173,8 @@ const char *option_parse_wait(const struct row *row, const char *v, size_t len, 
     const size_t n = sizeof(wait) - 1;
     uint64_t s = 0;
 
-    if (strcmp(v, "off") != 0 &&
-        (len <= n || strncmp(v, wait, n) != 0 || text_parse_u64(v + n, len - n, &s) == -EINVAL))
+    if (!text_is(v, "off") &&
+        (len <= n || !text_same(v, wait, n) || text_parse_u64(v + n, len - n, &s) == -EINVAL))
         return "is not off or wait: and seconds";
     if (s > row->info.max)
         return "is too long";
@@ -206,24 +205,22 @@ static const char *store_text(const struct row *row, const char *v, size_t len, 
 
 const char *option_parse_name(const struct row *row, const char *v, size_t len, void *dst)
 {
-    if (strcmp(v, "none") == 0)
+    if (text_is(v, "none"))
         return store_text(row, "", 0, dst);
     return v[len - 1] == '/' ? "is a directory, not a file" : store_text(row, v, len, dst);
 }
 
 const char *option_parse_directories(const struct row *row, const char *v, size_t len, void *dst)
 {
-    for (const char *p = v; p; p = memchr(p, ':', (size_t)(v + len - p))) {
-        p += p > v || *p == ':'; /* behind the colon */
-        if (*p != '/')
+    for (size_t at = v[0] == ':'; at <= len; at += text_find(v + at, len - at, ':') + 1)
+        if (v[at] != '/')
             return "has an entry that is not an absolute path";
-    }
     return store_text(row, v, len, dst);
 }
 
 const char *option_parse_path(const struct row *row, const char *v, size_t len, void *dst)
 {
-    if (v[0] != '/' && strcmp(v, "auto") != 0 && strcmp(v, "none") != 0)
+    if (v[0] != '/' && !text_is(v, "auto") && !text_is(v, "none"))
         return "is not an absolute path";
     return store_text(row, v, len, dst);
 }
@@ -231,15 +228,14 @@ const char *option_parse_path(const struct row *row, const char *v, size_t len, 
 const char *option_parse_report(const struct row *row, const char *v, size_t len, void *dst)
 {
     /* A slip like 2 or -1 must not become a file of that name. */
-    if (strcmp(v, "0") != 0 && strcmp(v, "1") != 0 &&
-        (v[0] == '-' || strspn(v, "0123456789") == len))
+    if (!text_is(v, "0") && !text_is(v, "1") && (v[0] == '-' || strspn(v, "0123456789") == len))
         return "is not a file name (write ./ before it if it is)";
     return v[len - 1] == '/' ? "is a directory, not a file" : store_text(row, v, len, dst);
 }
 
 const char *option_parse_machine(const struct row *row, const char *v, size_t len, void *dst)
 {
-    bool known = text_choice(row->info.allowed, v, len) >= 0 && strcmp(v, "FILE") != 0;
+    bool known = text_choice(row->info.allowed, v, len) >= 0 && !text_is(v, "FILE");
 
     if (v[0] != '/' && !known)
         return "is neither a technology nor an absolute path";
@@ -262,9 +258,12 @@ const char *option_parse_number(const struct row *row, const char *v, size_t len
 /* Words, the last with a path behind its colon. */
 const char *option_parse_source(const struct row *row, const char *v, size_t len, void *dst)
 {
-    const char *last = strrchr(row->info.allowed, '|') + 1;
-    size_t n = (size_t)(strchr(last, ':') - last) + 1;
-    bool path = strncmp(v, last, n) == 0;
+    const char *last = row->info.allowed, *end = last;
+    while (*end != ':')
+        if (*end++ == '|')
+            last = end;
+    size_t n = (size_t)(end - last) + 1;
+    bool path = len >= n && text_same(v, last, n);
 
     if (path && v[n] != '/')
         return "does not name an absolute path";
