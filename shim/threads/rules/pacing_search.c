@@ -22,6 +22,14 @@ static unsigned guess(const struct pacing_search *s, double gives, threads_speed
     return 0;
 }
 
+/* Share of its speed that it is predicted to lose with `n`. */
+static double foreseen(const struct pacing_search *s, unsigned n, threads_speed_fn speed, void *ctx)
+{
+    double now = speed(ctx, s->count);
+
+    return now > 0 ? HY_MAX(1 - speed(ctx, n) / now, 0.0) : 0;
+}
+
 static void keep(struct pacing_search *s)
 {
     s->stage = PACING_KEPT;
@@ -29,7 +37,20 @@ static void keep(struct pacing_search *s)
     s->trial.count = 0;
 }
 
-static void aim(struct pacing_search *s, double gives, threads_speed_fn speed, void *ctx)
+/* Half way down, or as far as `left` pays for what the model foresees. */
+static unsigned half(const struct pacing_search *s, double left, threads_speed_fn speed, void *ctx)
+{
+    unsigned n = s->low + (s->count - s->low) / 2;
+
+    while (n + 1 < s->count && foreseen(s, n, speed, ctx) * thread_trial_worst_ns(&s->trial) > left)
+        n++;
+    return n;
+}
+
+/* By this window, and by all before it since the last round: what seems enough in one of them may
+ * be too few in the next. */
+static void aim(struct pacing_search *s, double left, double gives, threads_speed_fn speed,
+                void *ctx)
 {
     bool first = s->low == 0 && s->count == s->best;
     unsigned next = first ? guess(s, gives, speed, ctx) : 0;
@@ -39,11 +60,14 @@ static void aim(struct pacing_search *s, double gives, threads_speed_fn speed, v
         return;
     }
     if (next == 0)
-        next = s->low + (s->count - s->low) / 2;
-    thread_trial_next(&s->trial, next, 1, 0);
+        next = half(s, left, speed, ctx);
+    if (s->trial.count == 0)
+        thread_trial_next(&s->trial, next, 1, 0);
+    s->trial.count = HY_MAX(s->trial.count, next);
+    s->trial.foreseen = foreseen(s, s->trial.count, speed, ctx);
 }
 
-static bool tried(struct pacing_search *s, double gives, threads_speed_fn speed, void *ctx)
+static bool tried(struct pacing_search *s, double gives)
 {
     enum trial_verdict v = thread_trial_verdict(&s->trial, (1 - gives) / s->gain);
 
@@ -56,7 +80,7 @@ static bool tried(struct pacing_search *s, double gives, threads_speed_fn speed,
     } else {
         s->low = s->trial.count;
     }
-    aim(s, gives, speed, ctx);
+    s->trial.count = 0;
     return v == TRIAL_BETTER;
 }
 
@@ -94,14 +118,16 @@ bool pacing_search_window(struct pacing_search *s, struct regret *purse, double 
 
     if (s->stage == PACING_OFF)
         return false;
-    if (s->stage == PACING_DOWN && s->trial.count == 0)
-        aim(s, gives, speed, ctx);
+    if (s->stage == PACING_DOWN && (s->trial.count == 0 || s->trial.rounds == 0) &&
+        !s->trial.other && !s->trial.back)
+        aim(s, regret_left(purse, run_ns), gives, speed, ctx);
+    s->trial.owed_ns = s->owed_ns;
     round = thread_trial_window(&s->trial, purse, run_ns, work, time_ns);
     if (s->stage == PACING_KEPT && rested(s))
         return false;
     if (!round)
         return false;
-    return s->stage == PACING_KEPT ? looked(s, gives) : tried(s, gives, speed, ctx);
+    return s->stage == PACING_KEPT ? looked(s, gives) : tried(s, gives);
 }
 
 void pacing_search_stop(struct pacing_search *s, struct regret *purse)

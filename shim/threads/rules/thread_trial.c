@@ -30,7 +30,7 @@ void thread_trial_next(struct thread_trial *t, unsigned count, unsigned scale, u
     t->scale = HY_MAX(HY_MAX(HY_MIN(scale, SCALE_MOST), needed), 1u);
     t->longest = HY_MAX(longest, t->scale);
     t->rounds = t->unclear = 0;
-    t->sum = t->squares = t->last = t->won_ns = 0;
+    t->sum = t->squares = t->last = t->won_ns = t->foreseen = 0;
 }
 
 /* Windows of a whole stretch: threads move in the first, which does not count as a measure (but as
@@ -59,11 +59,23 @@ static double from_purse(const struct thread_trial *t, double ns)
     return HY_MAX(ns - t->won_ns, 0.0);
 }
 
+/* The same of what it may lose. */
+static double at_risk(const struct thread_trial *t, double ns)
+{
+    return HY_MAX(from_purse(t, ns) - t->owed_ns, 0.0);
+}
+
+double thread_trial_worst_ns(const struct thread_trial *t)
+{
+    return ROOM * whole(t->scale) * t->window_ns;
+}
+
 static void begin_other(struct thread_trial *t, struct regret *purse, double run_ns)
 {
-    double worst = ROOM * whole(t->scale) * t->window_ns;
+    double worst = thread_trial_worst_ns(t);
+    double risked = HY_MAX(at_risk(t, worst), t->foreseen * worst);
 
-    if (rate(t) <= 0 || !regret_begin(purse, &t->paid, run_ns, 0, from_purse(t, worst)))
+    if (rate(t) <= 0 || !regret_begin(purse, &t->paid, run_ns, 0, risked))
         return;
     t->before = rate(t);
     t->o_work = t->o_time = t->o_rate = 0;
@@ -79,8 +91,8 @@ static double lost(const struct thread_trial *t, double base)
 static void window_of_other(struct thread_trial *t, struct regret *purse, double run_ns)
 {
     /* All of it may be lost: nobody sees how fast the base would be by now. */
-    double risked = from_purse(t, t->o_time);
-    double next = from_purse(t, t->o_time + t->window_ns) - risked;
+    double risked = at_risk(t, t->o_time);
+    double next = at_risk(t, t->o_time + t->window_ns) - risked;
     bool covered = regret_lost(purse, &t->paid, run_ns, risked, next);
 
     /* Not in the window in which threads move: it may have next to nothing, and the next the rest.

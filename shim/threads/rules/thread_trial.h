@@ -30,6 +30,10 @@ struct thread_trial {
     double level, spread;          /* the base's rate of late; by how much windows differ from it */
     struct regret_trial paid;
     double won_ns; /* by this count so far: it may lose that again */
+    /* The caller's. What others have lost by the base so far: as much may be risked for them before
+     * the purse covers it (what is lost is paid all the same, and an overdrawn purse begins
+     * nothing); and the share of its speed that `count` is predicted to lose. */
+    double owed_ns, foreseen;
     /* Of rounds that tell: how many, sum of the other's rate over the base's, and of its square. */
     unsigned rounds, unclear;
     double sum, squares;
@@ -44,6 +48,8 @@ void thread_trial_next(struct thread_trial *t, unsigned count, unsigned scale, u
 /* A window with thread_trial_count() threads. true: a round has ended. */
 bool thread_trial_window(struct thread_trial *t, struct regret *purse, double run_ns, double work,
                          double time_ns);
+/* The most that the next stretch with the other loses, if nothing gets done in it. */
+double thread_trial_worst_ns(const struct thread_trial *t);
 /* At once back to the base: the program does something else. */
 void thread_trial_stop(struct thread_trial *t, struct regret *purse);
 static inline unsigned thread_trial_count(const struct thread_trial *t)
