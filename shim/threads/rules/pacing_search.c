@@ -5,8 +5,12 @@ void pacing_search_begin(struct pacing_search *s, unsigned best)
 {
     unsigned rest = s->rest ? s->rest : THREADS_REST;
 
-    *s = (struct pacing_search){
-        .stage = PACING_DOWN, .best = best, .count = best, .gain = 1, .rest = rest};
+    *s = (struct pacing_search){.stage = PACING_DOWN,
+                                .best = best,
+                                .count = best,
+                                .gain = 1,
+                                .rest = rest,
+                                .trial.at_once = s->trial.at_once};
     thread_trial_base(&s->trial, best);
 }
 
@@ -81,6 +85,8 @@ static bool tried(struct pacing_search *s, double gives)
         s->low = s->trial.count;
     }
     s->trial.count = 0;
+    if (s->count - s->low <= 1)
+        keep(s);
     return v == TRIAL_BETTER;
 }
 

@@ -19,7 +19,7 @@
 
 void thread_trial_base(struct thread_trial *t, unsigned base)
 {
-    *t = (struct thread_trial){.base = base};
+    *t = (struct thread_trial){.base = base, .at_once = t->at_once};
 }
 
 void thread_trial_next(struct thread_trial *t, unsigned count, unsigned scale, unsigned longest)
@@ -45,6 +45,12 @@ static double rate(const struct thread_trial *t)
     return t->time > 0 ? t->work / t->time : 0;
 }
 
+/* The same of a stretch with the other. */
+static unsigned whole_other(const struct thread_trial *t, unsigned counting)
+{
+    return t->at_once ? counting : whole(counting);
+}
+
 /* To the other number, or back. */
 static void turn(struct thread_trial *t, bool other)
 {
@@ -67,7 +73,7 @@ static double at_risk(const struct thread_trial *t, double ns)
 
 double thread_trial_worst_ns(const struct thread_trial *t)
 {
-    return ROOM * whole(t->scale) * t->window_ns;
+    return ROOM * whole_other(t, t->scale) * t->window_ns;
 }
 
 static void begin_other(struct thread_trial *t, struct regret *purse, double run_ns)
@@ -97,8 +103,9 @@ static void window_of_other(struct thread_trial *t, struct regret *purse, double
 
     /* Not in the window in which threads move: it may have next to nothing, and the next the rest.
      */
-    t->wrong = t->windows > 1 && lost(t, t->before) > (TRIAL_WRONG + 2 * t->spread) * t->window_ns;
-    if (!t->wrong && covered && t->windows < whole(t->longest))
+    t->wrong = (t->windows > 1 || t->at_once) &&
+               lost(t, t->before) > (TRIAL_WRONG + 2 * t->spread) * t->window_ns;
+    if (!t->wrong && covered && t->windows < whole_other(t, t->longest))
         return;
     t->o_rate = t->wrong ? HY_MIN(t->o_work / t->o_time, t->before) : rate(t);
     t->back = true;
@@ -141,7 +148,7 @@ static void count_window(struct thread_trial *t, double work, double time_ns)
         t->o_work += work;
         t->o_time += time_ns;
     }
-    if (t->windows++ > 0) {
+    if (t->windows++ > 0 || (t->other && t->at_once)) {
         t->work += work;
         t->time += time_ns;
         if (!t->other)

@@ -19,6 +19,7 @@ struct thread_trial {
     unsigned
         scale; /* windows that count in a stretch with the other; twice as many with the base */
     unsigned longest;  /* the same, at most */
+    bool at_once;      /* no threads move: what is tried holds from its first window on */
     bool other;        /* now with `count` */
     bool back;         /* with the base again, after it */
     bool wrong;        /* it was broken off */
@@ -40,7 +41,8 @@ struct thread_trial {
     double last; /* of the last round; below 0: the base itself had changed */
 };
 
-/* Look at the base. What was tried before is forgotten, not paid: thread_trial_stop first. */
+/* Look at the base. What was tried before is forgotten, not paid: thread_trial_stop first. at_once
+ * stays as it is. */
 void thread_trial_base(struct thread_trial *t, unsigned base);
 /* The next count to be compared with the base, between rounds. Stretches have `scale` windows, or
  * more where windows differ much, and with the other up to `longest`. */
