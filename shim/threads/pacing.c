@@ -113,7 +113,7 @@ static void search(const struct pacing_view *now, struct work_model *m, double e
         pacing_search_stop(&pc.search, &pc.purse);
         pacing_search_begin(&pc.search, now->own_best);
     }
-    pc.search.owed_ns += now->others_lose * elapsed_ns;
+    pc.search.others_lose = now->others_lose;
     pc.tries_ns += pacing_tries(pc.search.gain) * elapsed_ns;
     changed = pacing_search_window(&pc.search, &pc.purse, pc.tries_ns / REGRET_SHARE,
                                    work_served(m), elapsed_ns, PACING_GIVES, work_speed, m);

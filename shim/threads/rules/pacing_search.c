@@ -45,8 +45,9 @@ static void keep(struct pacing_search *s)
 static unsigned half(const struct pacing_search *s, double left, threads_speed_fn speed, void *ctx)
 {
     unsigned n = s->low + (s->count - s->low) / 2;
+    double worst = thread_trial_worst_ns(&s->trial);
 
-    while (n + 1 < s->count && foreseen(s, n, speed, ctx) * thread_trial_worst_ns(&s->trial) > left)
+    while (n + 1 < s->count && foreseen(s, n, speed, ctx) * worst > HY_MAX(left, 0.0))
         n++;
     return n;
 }
@@ -56,8 +57,7 @@ static unsigned half(const struct pacing_search *s, double left, threads_speed_f
 static void aim(struct pacing_search *s, double left, double gives, threads_speed_fn speed,
                 void *ctx)
 {
-    bool first = s->low == 0 && s->count == s->best;
-    unsigned next = first ? guess(s, gives, speed, ctx) : 0;
+    unsigned next = s->count == s->best ? guess(s, gives, speed, ctx) : 0;
 
     if (s->count - s->low <= 1) {
         keep(s);
@@ -67,8 +67,20 @@ static void aim(struct pacing_search *s, double left, double gives, threads_spee
         next = half(s, left, speed, ctx);
     if (s->trial.count == 0)
         thread_trial_next(&s->trial, next, 1, 0);
-    s->trial.count = HY_MAX(s->trial.count, next);
+    if (next > s->trial.count) {
+        s->trial.count = next;
+        s->trial.owed_ns = 0;
+    }
     s->trial.foreseen = foreseen(s, s->trial.count, speed, ctx);
+}
+
+/* What others would win by the next number, over its own best, less what is predicted to be lost:
+ * shares of time. Writers slow DRAM down by the square of their number (place/rules/pacing.h). */
+static double would_win(const struct pacing_search *s)
+{
+    double part = (double)s->trial.count / s->best;
+
+    return s->others_lose * (1 - part * part) - s->trial.foreseen;
 }
 
 static bool tried(struct pacing_search *s, double gives)
@@ -127,7 +139,8 @@ bool pacing_search_window(struct pacing_search *s, struct regret *purse, double 
     if (s->stage == PACING_DOWN && (s->trial.count == 0 || s->trial.rounds == 0) &&
         !s->trial.other && !s->trial.back)
         aim(s, regret_left(purse, run_ns), gives, speed, ctx);
-    s->trial.owed_ns = s->owed_ns;
+    if (s->stage == PACING_DOWN)
+        s->trial.owed_ns += HY_MAX(would_win(s), 0.0) * time_ns;
     round = thread_trial_window(&s->trial, purse, run_ns, work, time_ns);
     if (s->stage == PACING_KEPT && rested(s))
         return false;

@@ -5,7 +5,7 @@
  * From its own best number down by halves, the model's guess first; each is compared with what is
  * kept so far (thread_trial.h), paid from a purse of regret: without money nothing is tried. But
  * what can be lost at worst need not be in the purse as far as others have lost as much already by
- * waiting for it (`owed_ns`): then only what is predicted to be lost must be, and no fewer are
+ * waiting for it (`others_lose`): then only what is predicted to be lost must be, and no fewer are
  * tried than it pays for. What passes is kept from then on. After a rest its own best is looked at
  * again, and if that has become faster by more than was to be given, it begins anew. State is the
  * caller's; zero bytes: off. */
@@ -21,7 +21,7 @@ struct pacing_search {
     unsigned low;   /* so few are too slow, 0: not known of any */
     double gain;    /* speed with `count` over that with `best` */
     unsigned rested, rest;
-    double owed_ns; /* lost by all whom it holds up, since it began: the caller adds to it */
+    double others_lose; /* the caller's: by `best` threads, shares of their time added up */
     struct thread_trial trial;
 };
 

@@ -9,6 +9,9 @@
 #define UNCLEAR 6u
 /* Looks at the base that last longer forget what was long ago. */
 #define LOOK_MOST 4u
+/* Shorter windows tell nothing by themselves (a computer that was late has some): they go with the
+ * next. */
+#define WHOLE 0.5
 /* Windows may come out longer than the last. */
 #define ROOM 1.25
 /* Windows differ also as lines are counted late: what is missing in one is too much in the next. So
@@ -30,7 +33,8 @@ void thread_trial_next(struct thread_trial *t, unsigned count, unsigned scale, u
     t->scale = HY_MAX(HY_MAX(HY_MIN(scale, SCALE_MOST), needed), 1u);
     t->longest = HY_MAX(longest, t->scale);
     t->rounds = t->unclear = 0;
-    t->sum = t->squares = t->last = t->won_ns = t->foreseen = 0;
+    t->sum = t->squares = t->last = t->won_ns = 0;
+    t->owed_ns = t->foreseen = 0;
 }
 
 /* Windows of a whole stretch: threads move in the first, which does not count as a measure (but as
@@ -161,7 +165,12 @@ bool thread_trial_window(struct thread_trial *t, struct regret *purse, double ru
 {
     if (!(time_ns > 0) || !(work >= 0))
         return false;
-    count_window(t, work, time_ns);
+    t->part_work += work;
+    t->part_ns += time_ns;
+    if (t->part_ns < WHOLE * t->window_ns)
+        return false;
+    count_window(t, t->part_work, t->part_ns);
+    t->part_work = t->part_ns = 0;
     if (t->other) {
         window_of_other(t, purse, run_ns);
         return false;

@@ -28,11 +28,12 @@ struct thread_trial {
     double before;     /* the base's rate before the stretch with the other; and of that, */
     double o_work, o_time, o_rate; /* all with the way back; its measure, 0: none */
     double window_ns;              /* the longest of late */
+    double part_work, part_ns;     /* windows too short to count so far */
     double level, spread;          /* the base's rate of late; by how much windows differ from it */
     struct regret_trial paid;
     double won_ns; /* by this count so far: it may lose that again */
-    /* The caller's. What others have lost by the base so far: as much may be risked for them before
-     * the purse covers it (what is lost is paid all the same, and an overdrawn purse begins
+    /* The caller's. What others would have won by `count` so far: as much may be risked for them
+     * before the purse covers it (what is lost is paid all the same, and an overdrawn purse begins
      * nothing); and the share of its speed that `count` is predicted to lose. */
     double owed_ns, foreseen;
     /* Of rounds that tell: how many, sum of the other's rate over the base's, and of its square. */
