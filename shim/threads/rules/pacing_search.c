@@ -72,6 +72,7 @@ static void aim(struct pacing_search *s, double left, double gives, threads_spee
         s->trial.owed_ns = 0;
     }
     s->trial.foreseen = foreseen(s, s->trial.count, speed, ctx);
+    thread_trial_lengthen(&s->trial);
 }
 
 /* What others would win by the next number, over its own best, less what is predicted to be lost:
@@ -139,7 +140,7 @@ bool pacing_search_window(struct pacing_search *s, struct regret *purse, double 
     if (s->stage == PACING_DOWN && (s->trial.count == 0 || s->trial.rounds == 0) &&
         !s->trial.other && !s->trial.back)
         aim(s, regret_left(purse, run_ns), gives, speed, ctx);
-    if (s->stage == PACING_DOWN)
+    if (s->stage == PACING_DOWN && s->rested++ >= THREADS_LEARN)
         s->trial.owed_ns += HY_MAX(would_win(s), 0.0) * time_ns;
     round = thread_trial_window(&s->trial, purse, run_ns, work, time_ns);
     if (s->stage == PACING_KEPT && rested(s))

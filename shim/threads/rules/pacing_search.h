@@ -6,9 +6,9 @@
  * kept so far (thread_trial.h), paid from a purse of regret: without money nothing is tried. But
  * what can be lost at worst need not be in the purse as far as others have lost as much already by
  * waiting for it (`others_lose`): then only what is predicted to be lost must be, and no fewer are
- * tried than it pays for. What passes is kept from then on. After a rest its own best is looked at
- * again, and if that has become faster by more than was to be given, it begins anew. State is the
- * caller's; zero bytes: off. */
+ * tried than it pays for. This counts from when it is known by how much its windows differ. What
+ * passes is kept from then on. After a rest its own best is looked at again, and if that has become
+ * faster by more than was to be given, it begins anew. State is the caller's; zero bytes: off. */
 #ifndef HYBRID_THREADS_RULES_PACING_SEARCH_H
 #define HYBRID_THREADS_RULES_PACING_SEARCH_H
 

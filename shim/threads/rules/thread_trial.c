@@ -25,12 +25,19 @@ void thread_trial_base(struct thread_trial *t, unsigned base)
     *t = (struct thread_trial){.base = base, .at_once = t->at_once};
 }
 
-void thread_trial_next(struct thread_trial *t, unsigned count, unsigned scale, unsigned longest)
+void thread_trial_lengthen(struct thread_trial *t)
 {
     unsigned needed = (unsigned)HY_MIN(t->spread / ERROR + 0.5, (double)SCALE_MOST);
 
+    t->scale = HY_MAX(t->scale, needed);
+    t->longest = HY_MAX(t->longest, t->scale);
+}
+
+void thread_trial_next(struct thread_trial *t, unsigned count, unsigned scale, unsigned longest)
+{
     t->count = count;
-    t->scale = HY_MAX(HY_MAX(HY_MIN(scale, SCALE_MOST), needed), 1u);
+    t->scale = HY_MAX(HY_MIN(scale, SCALE_MOST), 1u);
+    thread_trial_lengthen(t);
     t->longest = HY_MAX(longest, t->scale);
     t->rounds = t->unclear = 0;
     t->sum = t->squares = t->last = t->won_ns = 0;

@@ -51,6 +51,8 @@ void thread_trial_next(struct thread_trial *t, unsigned count, unsigned scale, u
 /* A window with thread_trial_count() threads. true: a round has ended. */
 bool thread_trial_window(struct thread_trial *t, struct regret *purse, double run_ns, double work,
                          double time_ns);
+/* Before it has begun: windows differ by more than was known. */
+void thread_trial_lengthen(struct thread_trial *t);
 /* The most that the next stretch with the other loses, if nothing gets done in it. */
 double thread_trial_worst_ns(const struct thread_trial *t);
 /* At once back to the base: the program does something else. */
