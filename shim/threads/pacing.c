@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "core/purse.h"
 #include "place/policy.h"
 #include "place/rules/pacing.h"
 #include "settings/settings.h"
@@ -22,6 +21,9 @@ static struct {
     struct pacing_search search;
     struct pacing_view view;
     struct pacing_peer peer[REGISTRY_SLOTS];
+    /* Apart from the process's: its trials are part of what it gives up for others. */
+    struct regret purse;
+    double tries_ns; /* what it may cost so far, trials that ended included */
 } pc;
 
 /* For pacing_get, which the thread at exit calls. */
@@ -84,6 +86,7 @@ static void look(void *ctx, const struct registry_view *v)
     pc.peer[self].writers = now->writers_free;
     found = pacing_find(pc.peer, v->n, self, pc.turn.paced);
     now->victim = 0;
+    now->others_lose = found.lost;
     if (!found.any)
         return;
     now->victim = v->entry[found.index].pid;
@@ -98,26 +101,22 @@ static void begin_or_end(const struct pacing_view *now)
         pacing_search_begin(&pc.search, now->own_best);
         return;
     }
-    pacing_search_stop(&pc.search, purse_open(NULL));
-    purse_close();
+    pacing_search_stop(&pc.search, &pc.purse);
     log_info("pacing ends: no other program gains by it any more");
 }
 
 static void search(const struct pacing_view *now, struct work_model *m, double elapsed_ns)
 {
-    struct regret *purse;
-    double run_ns;
     bool changed;
 
     if (pc.search.best != now->own_best) { /* its threads have changed */
-        pacing_search_stop(&pc.search, purse_open(NULL));
-        purse_close();
+        pacing_search_stop(&pc.search, &pc.purse);
         pacing_search_begin(&pc.search, now->own_best);
     }
-    purse = purse_open(&run_ns);
-    changed = pacing_search_window(&pc.search, purse, run_ns, work_served(m), elapsed_ns,
-                                   PACING_GIVES, work_speed, m);
-    purse_close();
+    pc.search.others_lose = now->others_lose;
+    pc.tries_ns += pacing_tries(pc.search.gain) * elapsed_ns;
+    changed = pacing_search_window(&pc.search, &pc.purse, pc.tries_ns / REGRET_SHARE,
+                                   work_served(m), elapsed_ns, PACING_GIVES, work_speed, m);
     if (changed)
         log_info("paced to %u of %u threads (%.2f of its own speed): more of them hold up %s (%d)",
                  pc.search.count, pc.search.best, pc.search.gain, now->name, now->victim);

@@ -15,6 +15,7 @@ struct pacing_view {
     double writers_free;    /* as traffic.writers, if it were not paced */
     double hindered;        /* predicted time beside the others' writers over alone, 0: not known */
     double most_hindered;   /* in any window */
+    double others_lose;     /* predicted, by its writers: shares of their time, added up */
     unsigned own_best, paced;          /* paced 0: not now */
     unsigned fewest, fewest_of, times; /* since the start; of so many when it was the fewest */
     int32_t victim;                    /* pid and name of the last */

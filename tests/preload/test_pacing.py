@@ -4,8 +4,8 @@
 
     test_pacing.py --ctl FILE --lib libhybrid.so --tools DIR --lines PL_LINES [unittest arguments]
 
-Trials cost 1 % of a run at most, so with windows of 1 ms the first is after 250 ms of virtual time. That
-clock waits for the library's thread, so a loaded computer changes nothing but the length of the test."""
+With windows of 1 ms the first trial comes some 35 ms of virtual time after the victim was seen. That clock waits
+for the library's thread, so a loaded computer changes nothing but the length of the test."""
 import json
 import subprocess
 import unittest

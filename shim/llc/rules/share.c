@@ -27,10 +27,18 @@ static double alike(void *unused, unsigned ways)
     return 1;
 }
 
+/* No thread moves: a way less shows in the first window. What it had in the others may serve it for longer; that
+ * ends as others need the place, and is_behind looks for it. */
+static void begin(struct llc_share *s)
+{
+    s->search.trial.at_once = true;
+    pacing_search_begin(&s->search, ALL);
+}
+
 static void begin_or_end(struct llc_share *s, struct regret *purse)
 {
     if (s->turn.paced)
-        pacing_search_begin(&s->search, ALL);
+        begin(s);
     else
         pacing_search_stop(&s->search, purse);
 }
@@ -44,19 +52,36 @@ static bool is_behind(const struct llc_share *s, double rate)
            rate < (1 - TRIAL_WRONG - 2 * t->spread) * t->level;
 }
 
+/* Given back: what that window lost was lost by trying, too. */
+static void give_back(struct llc_share *s, struct regret *purse, double rate, double elapsed_ns)
+{
+    struct regret_trial t = {0};
+
+    s->given_back++;
+    regret_balance(purse, &t, (1 - rate / s->search.trial.level) * elapsed_ns);
+    regret_end(purse, &t, t.lost_ns);
+    begin(s);
+}
+
 void llc_share_window(struct llc_share *s, bool wanted, struct regret *purse, double run_ns,
                       double instructions, double elapsed_ns)
 {
+    struct thread_trial *t = &s->search.trial;
+    double level, spread;
+    bool kept;
+
     if (pacing_settle(&s->turn, wanted && instructions > 0))
         begin_or_end(s, purse);
     if (!s->turn.paced || !(elapsed_ns > 0))
         return;
-    if (is_behind(s, instructions / elapsed_ns)) {
-        s->given_back++;
-        pacing_search_begin(&s->search, ALL);
-    }
+    if (is_behind(s, instructions / elapsed_ns))
+        give_back(s, purse, instructions / elapsed_ns, elapsed_ns);
+    kept = llc_share_kept(s), level = t->level, spread = t->spread;
     (void)pacing_search_window(&s->search, purse, run_ns, instructions, elapsed_ns, LLC_GIVES,
                                alike, NULL);
+    /* It is behind what it was with all ways, not only behind its own first windows with few. */
+    if (!kept && llc_share_kept(s))
+        t->level = level, t->spread = spread;
 }
 
 bool llc_share_few(const struct llc_share *s)

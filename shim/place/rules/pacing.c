@@ -30,7 +30,8 @@ double pacing_hindered(const struct pacing_peer *p, unsigned n, unsigned i)
 struct pacing_victim pacing_find(const struct pacing_peer *p, unsigned n, unsigned self, bool paced)
 {
     double least = paced ? PACING_GIVES / 2 : PACING_GIVES, own, all;
-    struct pacing_victim found = {false, 0, 0};
+    struct pacing_victim found = {0};
+    double lost = 0;
 
     if (self >= n || (own = writers_of(&p[self])) <= 0)
         return found;
@@ -42,10 +43,17 @@ struct pacing_victim pacing_find(const struct pacing_peer *p, unsigned n, unsign
         if (i == self)
             continue;
         loses = loss(&p[i], others) * own / others;
+        lost += loses / (1 + loses);
         if (loses > least && loses > found.loses)
-            found = (struct pacing_victim){true, i, loses};
+            found = (struct pacing_victim){true, i, loses, 0};
     }
+    found.lost = found.any ? lost : 0;
     return found;
+}
+
+double pacing_tries(double gain)
+{
+    return HY_MAX(PACING_GIVES - (1 - gain), REGRET_SHARE);
 }
 
 bool pacing_settle(struct pacing_turn *t, bool found)

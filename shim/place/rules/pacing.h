@@ -10,6 +10,7 @@
 #define HYBRID_PLACE_RULES_PACING_H
 
 #include "classify/rules/slowdown.h"
+#include "core/rules/regret.h"
 
 #define PACING_GIVES 0.04
 #define PACING_QUEUE WORK_PM_QUEUE
@@ -23,6 +24,7 @@ struct pacing_victim {
     bool any;
     unsigned index; /* of the one that is held up most, of such that are alike the first */
     double loses;   /* its predicted time over that without us, less 1 */
+    double lost;    /* by everybody: shares of their time, added up */
 };
 
 /* Predicted time of `i` beside the writers of all others, over its time alone. */
@@ -30,6 +32,11 @@ double pacing_hindered(const struct pacing_peer *p, unsigned n, unsigned i);
 /* `paced`: self is paced now. */
 struct pacing_victim pacing_find(const struct pacing_peer *p, unsigned n, unsigned self,
                                  bool paced);
+
+/* What trials may cost a paced program that runs at `gain` of its own best speed, as a share of
+ * its time: what it does not give up already, and in any case what they may cost everybody. So
+ * pacing costs PACING_GIVES + REGRET_SHARE of the time in which it holds somebody up, at most. */
+double pacing_tries(double gain);
 
 /* Windows differ: a victim begins the pacing when it is found in two one after the other, and ends
  * it when nobody is found in three. Zero bytes: not paced. */

@@ -3,7 +3,10 @@
  * holds up another (place/rules/pacing.h). Pure.
  *
  * From its own best number down by halves, the model's guess first; each is compared with what is
- * kept so far (thread_trial.h), paid from the purse of regret: without money nothing is tried. What
+ * kept so far (thread_trial.h), paid from a purse of regret: without money nothing is tried. But
+ * what can be lost at worst need not be in the purse as far as others have lost as much already by
+ * waiting for it (`others_lose`): then only what is predicted to be lost must be, and no fewer are
+ * tried than it pays for. This counts from when it is known by how much its windows differ. What
  * passes is kept from then on. After a rest its own best is looked at again, and if that has become
  * faster by more than was to be given, it begins anew. State is the caller's; zero bytes: off. */
 #ifndef HYBRID_THREADS_RULES_PACING_SEARCH_H
@@ -18,6 +21,7 @@ struct pacing_search {
     unsigned low;   /* so few are too slow, 0: not known of any */
     double gain;    /* speed with `count` over that with `best` */
     unsigned rested, rest;
+    double others_lose; /* the caller's: by `best` threads, shares of their time added up */
     struct thread_trial trial;
 };
 

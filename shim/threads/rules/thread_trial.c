@@ -9,6 +9,9 @@
 #define UNCLEAR 6u
 /* Looks at the base that last longer forget what was long ago. */
 #define LOOK_MOST 4u
+/* Shorter windows tell nothing by themselves (a computer that was late has some): they go with the
+ * next. */
+#define WHOLE 0.5
 /* Windows may come out longer than the last. */
 #define ROOM 1.25
 /* Windows differ also as lines are counted late: what is missing in one is too much in the next. So
@@ -19,18 +22,26 @@
 
 void thread_trial_base(struct thread_trial *t, unsigned base)
 {
-    *t = (struct thread_trial){.base = base};
+    *t = (struct thread_trial){.base = base, .at_once = t->at_once};
+}
+
+void thread_trial_lengthen(struct thread_trial *t)
+{
+    unsigned needed = (unsigned)HY_MIN(t->spread / ERROR + 0.5, (double)SCALE_MOST);
+
+    t->scale = HY_MAX(t->scale, needed);
+    t->longest = HY_MAX(t->longest, t->scale);
 }
 
 void thread_trial_next(struct thread_trial *t, unsigned count, unsigned scale, unsigned longest)
 {
-    unsigned needed = (unsigned)HY_MIN(t->spread / ERROR + 0.5, (double)SCALE_MOST);
-
     t->count = count;
-    t->scale = HY_MAX(HY_MAX(HY_MIN(scale, SCALE_MOST), needed), 1u);
+    t->scale = HY_MAX(HY_MIN(scale, SCALE_MOST), 1u);
+    thread_trial_lengthen(t);
     t->longest = HY_MAX(longest, t->scale);
     t->rounds = t->unclear = 0;
     t->sum = t->squares = t->last = t->won_ns = 0;
+    t->owed_ns = t->foreseen = 0;
 }
 
 /* Windows of a whole stretch: threads move in the first, which does not count as a measure (but as
@@ -43,6 +54,12 @@ static unsigned whole(unsigned counting)
 static double rate(const struct thread_trial *t)
 {
     return t->time > 0 ? t->work / t->time : 0;
+}
+
+/* The same of a stretch with the other. */
+static unsigned whole_other(const struct thread_trial *t, unsigned counting)
+{
+    return t->at_once ? counting : whole(counting);
 }
 
 /* To the other number, or back. */
@@ -59,11 +76,23 @@ static double from_purse(const struct thread_trial *t, double ns)
     return HY_MAX(ns - t->won_ns, 0.0);
 }
 
+/* The same of what it may lose. */
+static double at_risk(const struct thread_trial *t, double ns)
+{
+    return HY_MAX(from_purse(t, ns) - t->owed_ns, 0.0);
+}
+
+double thread_trial_worst_ns(const struct thread_trial *t)
+{
+    return ROOM * whole_other(t, t->scale) * t->window_ns;
+}
+
 static void begin_other(struct thread_trial *t, struct regret *purse, double run_ns)
 {
-    double worst = ROOM * whole(t->scale) * t->window_ns;
+    double worst = thread_trial_worst_ns(t);
+    double risked = HY_MAX(at_risk(t, worst), t->foreseen * worst);
 
-    if (rate(t) <= 0 || !regret_begin(purse, &t->paid, run_ns, 0, from_purse(t, worst)))
+    if (rate(t) <= 0 || !regret_begin(purse, &t->paid, run_ns, 0, risked))
         return;
     t->before = rate(t);
     t->o_work = t->o_time = t->o_rate = 0;
@@ -79,14 +108,15 @@ static double lost(const struct thread_trial *t, double base)
 static void window_of_other(struct thread_trial *t, struct regret *purse, double run_ns)
 {
     /* All of it may be lost: nobody sees how fast the base would be by now. */
-    double risked = from_purse(t, t->o_time);
-    double next = from_purse(t, t->o_time + t->window_ns) - risked;
+    double risked = at_risk(t, t->o_time);
+    double next = at_risk(t, t->o_time + t->window_ns) - risked;
     bool covered = regret_lost(purse, &t->paid, run_ns, risked, next);
 
     /* Not in the window in which threads move: it may have next to nothing, and the next the rest.
      */
-    t->wrong = t->windows > 1 && lost(t, t->before) > (TRIAL_WRONG + 2 * t->spread) * t->window_ns;
-    if (!t->wrong && covered && t->windows < whole(t->longest))
+    t->wrong = (t->windows > 1 || t->at_once) &&
+               lost(t, t->before) > (TRIAL_WRONG + 2 * t->spread) * t->window_ns;
+    if (!t->wrong && covered && t->windows < whole_other(t, t->longest))
         return;
     t->o_rate = t->wrong ? HY_MIN(t->o_work / t->o_time, t->before) : rate(t);
     t->back = true;
@@ -129,7 +159,7 @@ static void count_window(struct thread_trial *t, double work, double time_ns)
         t->o_work += work;
         t->o_time += time_ns;
     }
-    if (t->windows++ > 0) {
+    if (t->windows++ > 0 || (t->other && t->at_once)) {
         t->work += work;
         t->time += time_ns;
         if (!t->other)
@@ -142,7 +172,12 @@ bool thread_trial_window(struct thread_trial *t, struct regret *purse, double ru
 {
     if (!(time_ns > 0) || !(work >= 0))
         return false;
-    count_window(t, work, time_ns);
+    t->part_work += work;
+    t->part_ns += time_ns;
+    if (t->part_ns < WHOLE * t->window_ns)
+        return false;
+    count_window(t, t->part_work, t->part_ns);
+    t->part_work = t->part_ns = 0;
     if (t->other) {
         window_of_other(t, purse, run_ns);
         return false;

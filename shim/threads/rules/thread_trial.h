@@ -19,6 +19,7 @@ struct thread_trial {
     unsigned
         scale; /* windows that count in a stretch with the other; twice as many with the base */
     unsigned longest;  /* the same, at most */
+    bool at_once;      /* no threads move: what is tried holds from its first window on */
     bool other;        /* now with `count` */
     bool back;         /* with the base again, after it */
     bool wrong;        /* it was broken off */
@@ -27,16 +28,22 @@ struct thread_trial {
     double before;     /* the base's rate before the stretch with the other; and of that, */
     double o_work, o_time, o_rate; /* all with the way back; its measure, 0: none */
     double window_ns;              /* the longest of late */
+    double part_work, part_ns;     /* windows too short to count so far */
     double level, spread;          /* the base's rate of late; by how much windows differ from it */
     struct regret_trial paid;
     double won_ns; /* by this count so far: it may lose that again */
+    /* The caller's. What others would have won by `count` so far: as much may be risked for them
+     * before the purse covers it (what is lost is paid all the same, and an overdrawn purse begins
+     * nothing); and the share of its speed that `count` is predicted to lose. */
+    double owed_ns, foreseen;
     /* Of rounds that tell: how many, sum of the other's rate over the base's, and of its square. */
     unsigned rounds, unclear;
     double sum, squares;
     double last; /* of the last round; below 0: the base itself had changed */
 };
 
-/* Look at the base. What was tried before is forgotten, not paid: thread_trial_stop first. */
+/* Look at the base. What was tried before is forgotten, not paid: thread_trial_stop first. at_once
+ * stays as it is. */
 void thread_trial_base(struct thread_trial *t, unsigned base);
 /* The next count to be compared with the base, between rounds. Stretches have `scale` windows, or
  * more where windows differ much, and with the other up to `longest`. */
@@ -44,6 +51,10 @@ void thread_trial_next(struct thread_trial *t, unsigned count, unsigned scale, u
 /* A window with thread_trial_count() threads. true: a round has ended. */
 bool thread_trial_window(struct thread_trial *t, struct regret *purse, double run_ns, double work,
                          double time_ns);
+/* Before it has begun: windows differ by more than was known. */
+void thread_trial_lengthen(struct thread_trial *t);
+/* The most that the next stretch with the other loses, if nothing gets done in it. */
+double thread_trial_worst_ns(const struct thread_trial *t);
 /* At once back to the base: the program does something else. */
 void thread_trial_stop(struct thread_trial *t, struct regret *purse);
 static inline unsigned thread_trial_count(const struct thread_trial *t)

@@ -10,8 +10,6 @@
 #define KEEP_MOST 256u
 /* What is kept is given up when it is slower than all by so much, on average of late. */
 #define SLOWER 0.004
-/* Windows with all threads before the first trial: by how much do they differ? */
-#define LEARN 32u
 /* Longest windows of a restless program, in shortest ones. */
 #define SCALE_MOST 16u
 
@@ -174,7 +172,7 @@ enum threads_event threads_search_window(struct threads_search *s, struct regret
     if (s->stage == THREADS_RESTS)
         return rests(s);
     if (s->stage == THREADS_DOWN && s->trial.count == 0) {
-        if (++s->rested < LEARN)
+        if (++s->rested < THREADS_LEARN)
             return THREADS_NOTHING;
         aim(s, speed, ctx);
         return s->stage == THREADS_RESTS ? THREADS_ENDED : THREADS_NOTHING;

@@ -29,6 +29,8 @@ unsigned threads_knee(double bandwidth, double demand, unsigned max);
  * the caller's; zero bytes are not a valid one. */
 #define THREADS_SAME 0.002 /* not told apart by measures */
 #define THREADS_REST 64u   /* windows, the first time */
+/* Windows with all threads before the first trial: by how much do they differ? */
+#define THREADS_LEARN 32u
 
 /* Predicted speed with so many threads, any unit. */
 typedef double (*threads_speed_fn)(void *ctx, unsigned count);

@@ -64,9 +64,9 @@ static void one_that_does_without_is_kept_to_few(void **state)
     struct run r = {0};
 
     (void)state;
-    go(&r, 200, true, 1); /* the purse covers no trial yet */
+    go(&r, 120, true, 1); /* the purse covers no trial yet: one window and a quarter is put aside */
     assert_int_equal(r.few, 0);
-    go(&r, 200, true, 1);
+    go(&r, 40, true, 1);
     assert_true(llc_share_kept(&r.share));
     go(&r, 1000, true, 1);
     assert_true(llc_share_kept(&r.share));
@@ -131,6 +131,28 @@ static void what_it_loses_later_is_given_back_in_a_window(void **state)
     assert_true(llc_share_kept(&r.share));
 }
 
+/* What it had in the cache serves it for `longer` windows: it seems to do without in every trial. */
+static void one_that_loses_later_than_a_trial_lasts(unsigned longer, double speed)
+{
+    struct run r = {0};
+    unsigned few = 0;
+
+    for (unsigned i = 0; i < 4000; i++) {
+        few = llc_share_few(&r.share) ? few + 1 : 0;
+        go(&r, 1, true, few > longer ? speed : 1);
+        assert_true(r.done >= (1 - REGRET_SHARE) * r.could - 2 * WINDOW * IPS);
+    }
+    assert_true(r.share.given_back > 0);
+}
+
+static void it_is_given_back_to_those(void **state)
+{
+    (void)state;
+    for (unsigned longer = 1; longer <= 3; longer++)
+        for (unsigned percent = 30; percent <= 80; percent += 10)
+            one_that_loses_later_than_a_trial_lasts(longer, percent / 100.0);
+}
+
 static void without_instructions_nothing_is_known(void **state)
 {
     struct llc_share s = {0};
@@ -152,6 +174,7 @@ int main(void)
         cmocka_unit_test(without_neighbours_it_ends),
         cmocka_unit_test(one_that_loses_keeps_all),
         cmocka_unit_test(what_it_loses_later_is_given_back_in_a_window),
+        cmocka_unit_test(it_is_given_back_to_those),
         cmocka_unit_test(without_instructions_nothing_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,6 +20,8 @@ static void a_writer_holds_up_who_suffers_most(void **state)
     assert_true(v.any);
     assert_int_equal(v.index, 2);
     assert_true(v.loses > 3.1 && v.loses < 3.2); /* 4 x (8/9)^2 */
+    /* 1 - 1/4.16 and 1 - 1/1.395: who told nothing loses nothing. */
+    assert_true(v.lost > 1.03 && v.lost < 1.05);
     assert_true(pacing_hindered(p, 4, 2) > 4.1 && pacing_hindered(p, 4, 2) < 4.2);
     assert_true(pacing_hindered(p, 4, 0) == 1);
     /* Who does not write holds up nobody, nor does one who is alone. */
@@ -151,6 +153,7 @@ struct run {
     struct pacing_search s;
     struct regret purse;
     double now, lost, slower;
+    double tries, others_lose; /* the first as the process's purse, if others lose nothing */
 };
 
 static void windows(struct run *r, unsigned n, threads_speed_fn model)
@@ -160,8 +163,10 @@ static void windows(struct run *r, unsigned n, threads_speed_fn model)
         double rate = lu(&r->slower, k) / lu(&r->slower, 8);
         r->now += 1;
         r->lost += 1 - rate;
-        (void)pacing_search_window(&r->s, &r->purse, r->now, rate, 1, PACING_GIVES, model,
-                                   &r->slower);
+        r->s.others_lose = r->others_lose;
+        r->tries += r->others_lose > 0 ? pacing_tries(r->s.gain) : REGRET_SHARE;
+        (void)pacing_search_window(&r->s, &r->purse, r->tries / REGRET_SHARE, rate, 1, PACING_GIVES,
+                                   model, &r->slower);
     }
 }
 
@@ -192,6 +197,110 @@ static void an_empty_purse_tries_nothing(void **state)
     assert_true(r.lost == 0);
 }
 
+/* What is lost at worst need not be in the purse first where others have lost as much already. */
+static void much_evidence_is_tried_soon(void **state)
+{
+    static const double lose[] = {0.05, 0.5, 2};
+    static const unsigned tried_by[] = {60, 40, 36};
+
+    (void)state;
+    for (unsigned i = 0; i < HY_ARRAY_SIZE(lose); i++) {
+        struct run r = {.slower = 1, .others_lose = lose[i]};
+        unsigned first = 0;
+        pacing_search_begin(&r.s, 8);
+        while (pacing_search_count(&r.s) == 8 && first++ < 1000)
+            windows(&r, 1, lu);
+        assert_true(first <= tried_by[i]);
+        assert_int_equal(pacing_search_count(&r.s), 4);
+    }
+    struct run none = {.slower = 1};
+    pacing_search_begin(&none.s, 8);
+    windows(&none, 200, lu);
+    assert_int_equal(pacing_search_count(&none.s), 8);
+}
+
+/* However much others lose and whatever the model says, at any moment no more is lost than pacing
+ * may cost, and one stretch of a trial. */
+static void what_it_costs_is_bounded(void **state)
+{
+    const threads_speed_fn models[] = {lu, model_of_others};
+
+    (void)state;
+    for (int m = 0; m < 2; m++)
+        for (double slower = 1; slower < 100; slower *= 1.3) {
+            struct run r = {.slower = slower, .others_lose = 10};
+            pacing_search_begin(&r.s, 8);
+            for (unsigned i = 0; i < 3000; i++) {
+                windows(&r, 1, models[m]);
+                assert_true(r.lost <= (PACING_GIVES + REGRET_SHARE) * r.now + 2);
+            }
+            assert_int_equal(r.s.count, slower > 1.04 ? 8 : 4);
+        }
+}
+
+/* A program that makes its data at first: one thread is enough for that. */
+static double light_at_first(void *ctx, unsigned n)
+{
+    const struct run *r = ctx;
+    double one = 1;
+    return r->now <= 2 ? 1 : lu(&one, n);
+}
+
+/* One was too few: the model is asked again, though it errs, and a purse in debt aims no higher. */
+static void after_a_wrong_guess_comes_the_next(void **state)
+{
+    struct run r = {.slower = 1};
+
+    (void)state;
+    for (unsigned count = 8; count >= 7; count--) {
+        pacing_search_begin(&r.s, 8);
+        r.s.low = 1;
+        r.s.count = count;
+        for (int i = 0; i < 20; i++) {
+            struct regret debts = {.spent_ns = 1};
+            (void)pacing_search_window(&r.s, &debts, 0, 1, 1, PACING_GIVES,
+                                       count == 8 ? lu : model_of_others, &r.slower);
+        }
+        assert_int_equal(r.s.trial.count, 4);
+    }
+}
+
+static void a_guess_holds_for_all_windows_before_the_trial(void **state)
+{
+    struct run r = {.others_lose = 1};
+
+    (void)state;
+    pacing_search_begin(&r.s, 8);
+    while (!r.s.trial.other && r.now < 100) {
+        r.now++;
+        r.s.others_lose = r.others_lose;
+        (void)pacing_search_window(&r.s, &r.purse, 4 * r.now, 1, 1, PACING_GIVES, light_at_first,
+                                   &r);
+    }
+    assert_true(r.now >= 3);
+    assert_int_equal(r.s.trial.count, 4);
+}
+
+/* Half as many would be the next: but the model foresees a loss that is not in the purse. */
+static void no_fewer_are_tried_than_the_purse_pays_for(void **state)
+{
+    struct run r = {.slower = 1};
+
+    (void)state;
+    for (int rich = 0; rich < 2; rich++) {
+        pacing_search_begin(&r.s, 8);
+        r.s.count = 7, r.s.others_lose = 100;
+        thread_trial_base(&r.s.trial, 7);
+        for (int i = 0; i < 50 && !r.s.trial.other; i++) {
+            double left = rich ? 100 : 0.3;
+            (void)pacing_search_window(&r.s, &(struct regret){0}, left / REGRET_SHARE, 1, 1,
+                                       PACING_GIVES, lu, &r.slower);
+        }
+        assert_true(r.s.trial.other);
+        assert_int_equal(r.s.trial.count, rich ? 3 : 4); /* 3 of 7: 20 % of 2.5 windows */
+    }
+}
+
 static void what_has_become_slower_is_given_up(void **state)
 {
     struct run r = {.slower = 1};
@@ -219,6 +328,11 @@ int main(void)
         cmocka_unit_test(waiting_writers_count),
         cmocka_unit_test(finds_the_fewest_within_four_percent),
         cmocka_unit_test(an_empty_purse_tries_nothing),
+        cmocka_unit_test(much_evidence_is_tried_soon),
+        cmocka_unit_test(what_it_costs_is_bounded),
+        cmocka_unit_test(after_a_wrong_guess_comes_the_next),
+        cmocka_unit_test(a_guess_holds_for_all_windows_before_the_trial),
+        cmocka_unit_test(no_fewer_are_tried_than_the_purse_pays_for),
         cmocka_unit_test(what_has_become_slower_is_given_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
