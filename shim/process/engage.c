@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -44,8 +43,9 @@ static void go_passive(const char *why)
     bool boot = runtime_change_state(HY_BOOT, HY_PASSIVE);
     if (!boot && !runtime_change_state(HY_SERVING, HY_PASSIVE))
         return;
-    size_t len = HY_MIN(strlen(why), sizeof(hy_machine.why) - 1);
-    memcpy(hy_machine.why, why, len); /* at every start: snprintf would have to be looked up */
+    size_t len = 0; /* at every start: snprintf would have to be looked up, and strlen */
+    for (; len < sizeof(hy_machine.why) - 1 && why[len] != '\0'; len++)
+        hy_machine.why[len] = why[len];
     hy_machine.why[len] = '\0';
     if (boot)
         runtime_set_ops(next_alloc());

@@ -21,10 +21,14 @@ static enum hy_opt_id by_short_name(const char *name, size_t len)
 
 enum hy_opt_id options_by_env(const char *name, size_t len)
 {
-    for (unsigned i = 0; i < OPT_COUNT; i++)
-        if (text_same(options_info((enum hy_opt_id)i)->env, name, len) &&
-            options_info((enum hy_opt_id)i)->env[len] == '\0')
+    if (len < PREFIX_LEN || !text_same(name, PREFIX, PREFIX_LEN))
+        return OPT_COUNT;
+    for (unsigned i = 0; i < OPT_COUNT; i++) {
+        const char *env = options_info((enum hy_opt_id)i)->env;
+
+        if (text_same(env + PREFIX_LEN, name + PREFIX_LEN, len - PREFIX_LEN) && env[len] == '\0')
             return (enum hy_opt_id)i;
+    }
     return OPT_COUNT;
 }
 
