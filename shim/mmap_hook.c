@@ -6,9 +6,11 @@
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 
 #include "process/process.h"
 #include "sys/dl.h"
+#include "sys/next.h"
 
 HY_EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 {
@@ -43,6 +45,40 @@ HY_EXPORT int madvise(void *addr, size_t len, int advice)
     DL_NEXT(madvise);
     runtime_advised(addr, len, advice);
     return fn(addr, len, advice);
+}
+
+HY_EXPORT int mprotect(void *addr, size_t len, int prot)
+{
+    runtime_protects(addr, len, prot);
+    return next_map()->mprotect(addr, len, prot);
+}
+
+HY_EXPORT int pkey_mprotect(void *addr, size_t len, int prot, int key)
+{
+    DL_NEXT(pkey_mprotect);
+    runtime_protects(addr, len, key == -1 ? prot : PROT_NONE); /* the key stays as well */
+    return fn(addr, len, prot, key);
+}
+
+HY_EXPORT int mlock(const void *addr, size_t len)
+{
+    DL_NEXT(mlock);
+    runtime_locks(addr, len);
+    return fn(addr, len);
+}
+
+HY_EXPORT int mlock2(const void *addr, size_t len, unsigned flags)
+{
+    DL_NEXT(mlock2);
+    runtime_locks(addr, len);
+    return fn(addr, len, flags);
+}
+
+HY_EXPORT void *shmat(int id, const void *addr, int flags)
+{
+    DL_NEXT(shmat);
+    runtime_attaches(id, addr, flags);
+    return fn(id, addr, flags);
 }
 
 HY_EXPORT int mlockall(int flags)

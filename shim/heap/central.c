@@ -4,7 +4,7 @@
  * twice or was never handed out is noticed instead of believed. */
 #include <string.h>
 
-#include "heap/internal.h"
+#include "heap/altered.h"
 #include "sys/log.h"
 #include "sys/os.h"
 
@@ -154,7 +154,7 @@ static void give_one(struct central *c, enum hy_tier t, unsigned cls, void *p)
     static bool warned;
     struct granule *g = hy_hg.g;
     uint32_t i = granule_of(p);
-    i -= hy_hg.from_head[i];
+    i -= hy_hg.from_head[i] & (ALTERED - 1);
     size_t off = (uintptr_t)p - (uintptr_t)granule_addr(i) - g[i].colour * LINE;
     unsigned k = (unsigned)((off * (uint64_t)reciprocal[cls]) >> 32);
     uint64_t *word = bits_of(i) + k / 64, bit = 1ull << (k % 64);

@@ -195,13 +195,18 @@ bool free_may_park(enum hy_tier t, uint32_t len)
            p->dirty.granules + len <= dirty_limit(t);
 }
 
+void free_add_renewed(enum hy_tier t, uint32_t i, uint32_t len, uint64_t charged)
+{
+    hy_pages[t].purged_granules += len;
+    free_add_clean(t, i, len);
+    free_discharge(t, charged);
+}
+
 bool free_add_purged(enum hy_tier t, uint32_t i, uint32_t len, uint64_t charged)
 {
     if (give_back(t, i, len) != 0)
         return false;
-    hy_pages[t].purged_granules += len;
-    free_add_clean(t, i, len);
-    free_discharge(t, charged);
+    free_add_renewed(t, i, len, charged);
     return true;
 }
 

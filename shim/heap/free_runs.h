@@ -44,6 +44,8 @@ void free_add_clean(enum hy_tier t, uint32_t i, uint32_t len);
 void free_add(enum hy_tier t, uint32_t i, uint32_t len, uint64_t charged);
 /* The same, and it goes back at once; false: it cannot, and is not free. */
 bool free_add_purged(enum hy_tier t, uint32_t i, uint32_t len, uint64_t charged);
+/* The same of one that has been mapped afresh: nothing has to go back. */
+void free_add_renewed(enum hy_tier t, uint32_t i, uint32_t len, uint64_t charged);
 /* Take [i+skip, i+skip+len) out of the free run i. What was dirty is charged in full then. */
 void free_cut(enum hy_tier t, uint32_t i, uint32_t skip, uint32_t len);
 /* At most so many granules of what is free stay dirty. */

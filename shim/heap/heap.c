@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "heap/internal.h"
+#include "heap/altered.h"
 #include "heap/parked.h"
 #include "sys/log.h"
 #include "sys/os.h"
@@ -304,6 +304,10 @@ void *heap_alloc_zeroed(size_t n, const struct heap_want *w)
     return p && !zeroed ? memset(p, 0, n) : p;
 }
 
+/* A run as long as its alignment is more than the kernel may promise: what it refuses to others is
+ * refused here. */
+#define ALIGN_ASKED (64 * HEAP_CHUNK)
+
 void *heap_alloc_aligned(size_t align, size_t n, const struct heap_want *w)
 {
     bool zeroed;
@@ -314,6 +318,9 @@ void *heap_alloc_aligned(size_t align, size_t n, const struct heap_want *w)
         if (cls < SIZECLASS_COUNT)
             return alloc_small(cls, w->tier);
     }
+    if (align >= ALIGN_ASKED && n <= PTRDIFF_MAX && align <= PTRDIFF_MAX / 2 &&
+        !os_could_map(align + n, true))
+        return NULL;
     return alloc_run(n, align, w, &zeroed);
 }
 
@@ -353,6 +360,8 @@ void heap_free_slow(void *p)
     uint32_t i = granule_of(p);
     unsigned v = hy_heap.map[i];
 
+    if (HY_UNLIKELY(v == HEAP_ALTERED) && (v = altered_free(i, p)) == 0)
+        return;
     if (v >= 1 && v <= HEAP_BINS) {
         if (cache_holds(v, p))
             log_warn_once(&twice, "the program freed %p twice; ignored", p);
@@ -360,17 +369,23 @@ void heap_free_slow(void *p)
             cache_overflow(v, p);
     } else if (is_large_head(p)) {
         hy_heap.map[i] = 0;
-        if (!parked_put(i))
+        if (run_is_altered(i, hy_hg.g[i].len) || !parked_put(i))
             pages_free(i);
     } else {
         log_warn_once(&warned, "the program freed %p, which is no block of ours; ignored", p);
     }
 }
 
+static inline unsigned bin_at(uint32_t i)
+{
+    unsigned v = hy_heap.map[i];
+    return HY_UNLIKELY(v == HEAP_ALTERED) ? altered_bin(i) : v;
+}
+
 size_t heap_usable_size(const void *p)
 {
     uint32_t i = granule_of(p);
-    unsigned v = hy_heap.map[i];
+    unsigned v = bin_at(i);
     if (v >= 1 && v <= HEAP_BINS)
         return sizeclass_bytes[(v - 1) % SIZECLASS_COUNT];
     return is_large_head(p) ? hy_hg.g[i].size - hy_hg.g[i].colour * LINE : 0;
@@ -384,6 +399,11 @@ static bool resize_run(uint32_t i, size_t n)
 
     if (hy_locks_held() || (n <= SIZECLASS_MAX && g->len > SIZECLASS_MAX / HEAP_GRANULE) || g->away)
         return false; /* no lock now; or a class fits better; or its end would lie in the middle */
+    if (run_is_altered(i, g->len)) { /* no page of it is given back on its own */
+        if (size <= g->size)
+            g->asked = n;
+        return size <= g->size;
+    }
     if (len > g->len) {
         uint32_t before = g->len;
         if (len >= NO_GRANULE || !pages_grow(i, (uint32_t)len))
@@ -401,7 +421,7 @@ static bool resize_run(uint32_t i, size_t n)
 bool heap_resize_in_place(void *p, size_t n)
 {
     uint32_t i = granule_of(p);
-    unsigned v = hy_heap.map[i];
+    unsigned v = bin_at(i);
     if (n > PTRDIFF_MAX - HY_PAGE)
         return false;
     if (v >= 1 && v <= HEAP_BINS) {

@@ -14,11 +14,13 @@
 struct heap_range {
     uintptr_t base;
     size_t len; /* 0: no heap yet, every pointer is foreign */
-    /* One byte a granule: 0 none, 1..HEAP_BINS bin of a span, HEAP_LARGE head. */
+    /* One byte a granule: 0 none, 1..HEAP_BINS bin of a span, HEAP_LARGE head; HEAP_ALTERED: here
+     * begins a block of a span that is no ordinary memory (altered.h). */
     uint8_t *map;
 };
-#define HEAP_LARGE 127u
-_Static_assert(HEAP_BINS < HEAP_LARGE, "a map byte is a bin or says that there is none");
+#define HEAP_LARGE   127u
+#define HEAP_ALTERED 126u
+_Static_assert(HEAP_BINS < HEAP_ALTERED, "a map byte is a bin or says that there is none");
 
 /* A stack of free blocks; all NULL: no room yet. */
 struct cache_bin {
@@ -47,6 +49,12 @@ extern __thread struct thread_cache *hy_cache __attribute__((tls_model("initial-
 static inline bool heap_owns(const void *p)
 {
     return (uintptr_t)p - hy_heap.base < hy_heap.len;
+}
+
+static inline bool heap_overlaps(const void *p, size_t len)
+{
+    uintptr_t at = (uintptr_t)p, base = hy_heap.base;
+    return at < base ? base - at < len : at - base < hy_heap.len;
 }
 
 static inline unsigned heap_bin(enum hy_tier t, unsigned cls)

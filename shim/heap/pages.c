@@ -5,6 +5,7 @@
  * by their pages. */
 #include <string.h>
 
+#include "heap/altered.h"
 #include "heap/free_runs.h"
 #include "heap/parked.h"
 #include "sys/os.h"
@@ -269,15 +270,20 @@ void pages_free_locked(enum hy_tier t, uint32_t head)
 
     /* Of what was striped, it is not the first pages that are in memory: it is not kept. */
     bool parted = g->state == RUN_LARGE && g->away, scattered = parted && g->striped;
+    bool altered = run_is_altered(head, g->len);
     if (parted)
         call_back(head, g);
+    if (HY_UNLIKELY(altered) && !altered_renew(t, head, g->len))
+        return;
     uint64_t bytes = run_bytes(g);
     if (g->state == RUN_LARGE)
         p->large--;
     else
         p->spans--;
     p->live_bytes -= bytes;
-    if (!scattered || !free_add_purged(t, head, g->len, bytes))
+    if (HY_UNLIKELY(altered))
+        free_add_renewed(t, head, g->len, bytes);
+    else if (!scattered || !free_add_purged(t, head, g->len, bytes))
         free_add(t, head, g->len, bytes);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * What an address in the heaps belongs to: for samples of accesses, and for tasks. Nothing is
  * locked, so the answer may be of a moment ago. */
-#include "heap/internal.h"
+#include "heap/altered.h"
 
 /* Only blocks with sites are asked about, so others pay nothing. */
 static bool labelled;
@@ -63,6 +63,8 @@ void heap_origin_of(const void *address, struct heap_origin *ret)
     if (i >= tables_committed(t))
         return; /* the supplier's own records */
     unsigned v = __atomic_load_n(&hy_heap.map[i], __ATOMIC_RELAXED);
+    if (v == HEAP_ALTERED)
+        v = altered_bin(i);
     if (v >= 1 && v <= HEAP_BINS) {
         ret->what = HEAP_IS_SMALL;
         ret->cls = (uint8_t)((v - 1) % SIZECLASS_COUNT);

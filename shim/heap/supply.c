@@ -3,6 +3,7 @@
  * from, supply_file.c how it lies on a file. */
 #include "heap/supply_internal.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/guard.h"
@@ -159,6 +160,17 @@ bool supply_map_again(const struct tier_supply *s, void *base, size_t bytes)
         (void)os_prefer_nodes(base, bytes, s->backing.nodes);
     emulator_set_tier(base, bytes, s == &hy_supply[HY_PM] ? HY_PM : HY_DRAM);
     return true;
+}
+
+int supply_renew(enum hy_tier t, void *base, size_t bytes, bool in_use)
+{
+    struct tier_supply *s = &hy_supply[t];
+    if (s->backing.dir)
+        return supply_file_renew(s, base, bytes, in_use);
+    if (!supply_map_again(s, base, bytes))
+        return -ENOMEM;
+    emulator_discard(base, bytes);
+    return 0;
 }
 
 bool supply_restore(enum hy_tier t, void *base, size_t bytes)

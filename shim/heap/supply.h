@@ -27,7 +27,8 @@ bool supply_lend(void *base, size_t bytes, enum hy_tier to, bool bind, uint64_t 
 void *supply_take(enum hy_tier t, size_t bytes);
 int supply_purge(enum hy_tier t, void *base, size_t bytes);
 bool supply_restore(enum hy_tier t, void *base, size_t bytes);
-/* struct heap_host's release. */
+/* struct heap_host's renew and release. */
+int supply_renew(enum hy_tier t, void *base, size_t bytes, bool in_use);
 int supply_release(enum hy_tier t, void *base, size_t bytes);
 
 /* --- the stock of PM ------------------------------------------------------- */

@@ -79,7 +79,27 @@ int supply_leave_file(void *base, size_t bytes, bool keep)
     return e;
 }
 
-int supply_file_release(struct tier_supply *s, char *base, size_t bytes)
+static int renew_part(struct tier_supply *s, struct chunk *c, char *at, size_t bytes, bool in_use)
+{
+    bool sheds = c->file == s->file && s->fd >= 0 && !c->anon;
+    uint32_t view = c->view;
+    if (sheds && !supply_can_shed(s))
+        return -ENOMEM;
+    int e = os_replace_by_anon(at, bytes);
+    if (e)
+        return e;
+    c = supply_split_chunk(s, c, at, bytes);
+    c->shared = c->full = false;
+    c->anon = true;
+    c->advised = in_use;
+    if (sheds)
+        supply_shed(s, at, bytes, view);
+    return 0;
+}
+
+enum change { RELEASE, RENEW, RENEW_IN_USE };
+
+static int change_all(struct tier_supply *s, char *base, size_t bytes, enum change what)
 {
     unsigned long signals;
     size_t part = 0;
@@ -89,11 +109,23 @@ int supply_file_release(struct tier_supply *s, char *base, size_t bytes)
         os_hold_signals(&signals);
     for (char *at = base, *end = base + bytes; e == 0 && at < end; at += part) {
         struct chunk *c = supply_grow_chunks(s, 2) ? supply_chunk_at(s, at, end, &part) : NULL;
-        e = c ? release_part(s, c, at, part) : -ENOMEM;
+        e = !c                ? -ENOMEM
+            : what == RELEASE ? release_part(s, c, at, part)
+                              : renew_part(s, c, at, part, what == RENEW_IN_USE);
     }
     if (calls) {
         os_let_signals(signals);
         os_calls_end();
     }
     return e;
+}
+
+int supply_file_release(struct tier_supply *s, char *base, size_t bytes)
+{
+    return change_all(s, base, bytes, RELEASE);
+}
+
+int supply_file_renew(struct tier_supply *s, char *base, size_t bytes, bool in_use)
+{
+    return change_all(s, base, bytes, in_use ? RENEW_IN_USE : RENEW);
 }

@@ -97,5 +97,7 @@ void supply_release_stock(struct tier_supply *s);
 
 /* supply_advice.c: free memory gives its addresses and its blocks back. 0 or -errno. */
 int supply_file_release(struct tier_supply *s, char *base, size_t bytes);
+/* Whatever is mapped there gives way to memory, which leaves the file. */
+int supply_file_renew(struct tier_supply *s, char *base, size_t bytes, bool in_use);
 
 #endif

@@ -14,7 +14,6 @@
 #include "core/state.h"
 #include "heap/heap.h"
 #include "heap/supply.h"
-#include "migrator.h"
 #include "place/admission.h"
 #include "place/maps.h"
 #include "place/planned.h"
@@ -162,61 +161,16 @@ static int reserve_heap(void)
     return -ENOMEM;
 }
 
-static void *take(enum hy_tier t, size_t bytes)
-{
-    void *p = supply_take(t, bytes);
-    if (t == HY_PM && !p && supply_is_short(bytes)) /* and not for want of room in a file system */
-        control_note_short();
-    else if (t == HY_PM && supply_runs_low())
-        control_wake();
-    return p;
-}
-
-static int purge(enum hy_tier t, void *base, size_t bytes)
-{
-    int r = supply_purge(t, base, bytes);
-    if (r == 0 && !runtime_is_sandboxed())
-        migrate_discarded(base, bytes, t);
-    return r;
-}
-
-static int release(enum hy_tier t, void *base, size_t bytes)
-{
-    int r = supply_release(t, base, bytes);
-    if (r == 0 && bytes && !runtime_is_sandboxed())
-        migrate_discarded(base, bytes, t);
-    return r;
-}
-
-/* Not of files: a hole in the middle of a block would have to be filled before the next store. */
-static bool trim(enum hy_tier t, void *base, size_t bytes)
-{
-    return (t == HY_DRAM || hy_machine.backend != HY_PM_FILE) && purge(t, base, bytes) == 0;
-}
-
 /* Nothing but memory is asked for: no file, no library, no thread. */
 static const char *make_heap(void)
 {
-    static const struct heap_host host = {.take = take,
-                                          .purge = purge,
-                                          .release = release,
-                                          .trim = trim,
-                                          .restore = supply_restore,
-                                          .await = control_await,
-                                          .charge = policy_charge,
-                                          .discharge = policy_discharge,
-                                          .room = policy_room,
-                                          .room_now = policy_room_now,
-                                          .split = migrate_split,
-                                          .join = migrate_join,
-                                          .lies_far = migrate_lies_far};
     const struct supply_backing plain = {0};
 
     if (reserve_heap())
         return "no address space for the heaps (RLIMIT_AS?)";
     policy_alone();
     supply_open(HY_DRAM, heap_range.base, heap_range.bytes[HY_DRAM], &plain);
-    if (heap_init(heap_range.base, heap_range.bytes, &host)) {
+    if (heap_init(heap_range.base, heap_range.bytes, &heap_host)) {
         os_unmap(heap_range.base, heap_range.bytes[HY_DRAM] + heap_range.bytes[HY_PM]);
         return "no address space for the tables of the heaps";
     }

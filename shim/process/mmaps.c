@@ -195,12 +195,15 @@ static HY_COLD void *refused(const void *addr, size_t len, int flags)
 
 void *runtime_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 {
+    bool fixed = (flags & MAP_FIXED) && !(flags & MAP_FIXED_NOREPLACE);
+    if (fixed)
+        alter_pages(addr, len);
     void *p = next_map()->mmap(addr, len, prot, flags, fd, off);
     if (p == MAP_FAILED)
         return refused(addr, len, flags);
     int saved = errno;
     if (active()) {
-        if ((flags & MAP_FIXED) && !(flags & MAP_FIXED_NOREPLACE))
+        if (fixed)
             drop_mapping(p, len);
         if (steerable(len, flags) && !hy_locks_held()) {
             hy_locks_enter();
@@ -246,21 +249,24 @@ void runtime_all_locked(int flags)
 /* Blocks on files become what the kernel does this for. After MADV_FREE nothing need be there. */
 void runtime_advised(void *addr, size_t len, int advice)
 {
-    bool keep = advice == MADV_WIPEONFORK;
-    if (!(keep || advice == MADV_DONTNEED || advice == MADV_FREE) || !supply_has_files() ||
-        !active() || hy_locks_held() || ((uintptr_t)addr & (HY_PAGE - 1)) || len == 0 ||
-        len > PTRDIFF_MAX)
+    if (alter_is_by(advice))
+        alter_pages(addr, len);
+    if (!(advice == MADV_DONTNEED || advice == MADV_FREE) || !supply_has_files() || !active() ||
+        hy_locks_held() || ((uintptr_t)addr & (HY_PAGE - 1)) || len == 0 || len > PTRDIFF_MAX)
         return;
     int saved = errno;
-    (void)heap_under_lock(HY_PM, addr, hy_align_up(len, HY_PAGE), keep, supply_leave_file);
+    (void)heap_under_lock(HY_PM, addr, hy_align_up(len, HY_PAGE), false, supply_leave_file);
     errno = saved;
 }
 
 int runtime_munmap(void *addr, size_t len)
 {
     /* Told before it happens: afterwards another thread may own the address. */
-    if (maps_any() && !hy_guarded() && ((uintptr_t)addr & (HY_PAGE - 1)) == 0 && len)
-        drop_mapping(addr, len);
+    if (((uintptr_t)addr & (HY_PAGE - 1)) == 0 && len) {
+        alter_pages(addr, len);
+        if (maps_any() && !hy_guarded())
+            drop_mapping(addr, len);
+    }
     return next_map()->munmap(addr, len);
 }
 
@@ -272,6 +278,8 @@ void *runtime_mremap(void *old, size_t old_len, size_t new_len, int flags, void 
                    maps_find(old, HY_MAX(old_len, (size_t)1), &t, &site);
     bool apart = control_apart();
     void *p;
+    if (alter_by_mremap(old, old_len, new_len, flags, new_addr, &p))
+        return p;
     if (tracked)
         p = remap_watched(old, old_len, new_len, flags, new_addr);
     else

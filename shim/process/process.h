@@ -12,6 +12,10 @@ void runtime_prepare(void);
 /* As the libc's functions of the same names. */
 void *runtime_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
 int runtime_munmap(void *addr, size_t len);
+/* Before its mprotect, mlock, shmat. */
+void runtime_protects(void *addr, size_t len, int prot);
+void runtime_locks(const void *addr, size_t len);
+void runtime_attaches(int id, const void *addr, int flags);
 /* After its mlockall. */
 void runtime_all_locked(int flags);
 /* Before the program's madvise. */
@@ -30,11 +34,25 @@ void engage_now(void);
 /* Open memkind, or ready so much PM. By the control thread, or in the constructor. */
 int engage_pm(size_t bytes);
 
+/* --- host.c: what the heaps ask of the rest of the library --------------------- */
+
+struct heap_host;
+extern HY_HIDDEN const struct heap_host heap_host;
+
 /* --- mmaps.c: the program's own mappings ------------------------------------------ */
 
 void mmaps_init(void); /* before any is placed */
 
-/* remap.c: as mremap, of a range some of which is in the books (place/maps.h). No lock held. */
+/* alter.c: the program is about to alter pages; those that are no heap's are left alone. */
+void alter_pages(const void *addr, size_t len);
+bool alter_is_by(int advice);
+/* true: what the program is to be told of its mremap is in ret. Else it is to be made. */
+bool alter_by_mremap(void *old, size_t old_len, size_t new_len, int flags, void *new_addr,
+                     void **ret);
+
+/* remap.c: as mremap, with a place that the kernel chooses anew; whole pages. */
+void *remap_elsewhere(void *old, size_t old_len, size_t new_len);
+/* As mremap, of a range some of which is in the books (place/maps.h). No lock held. */
 void *remap_watched(void *old, size_t old_len, size_t new_len, int flags, void *new_addr);
 
 /* --- control.c: what process/ alone asks of the control thread -------------------- */

@@ -73,6 +73,13 @@ static void *elsewhere(char *old, size_t old_len, size_t new_len, void *new_addr
     return to;
 }
 
+void *remap_elsewhere(void *old, size_t old_len, size_t new_len)
+{
+    if (new_len > PTRDIFF_MAX)
+        return MAP_FAILED;
+    return elsewhere(old, hy_align_up(old_len, HY_PAGE), hy_align_up(new_len, HY_PAGE), NULL);
+}
+
 static bool apart(const char *a, size_t a_len, const char *b, size_t b_len)
 {
     return a + a_len <= b || b + b_len <= a;

@@ -147,6 +147,7 @@ const struct map_ops *next_map(void)
         /* Idempotent: threads that come here together store the same. */
         ops.munmap = (int (*)(void *, size_t))dl_next("munmap");
         ops.mremap = (void *(*)(void *, size_t, size_t, int, ...))dl_next("mremap");
+        ops.mprotect = (int (*)(void *, size_t, int))dl_next("mprotect");
         ops.ioctl = (int (*)(int, unsigned long, ...))dl_next("ioctl");
         ops.mmap = (void *(*)(void *, size_t, int, int, int, off_t))dl_next("mmap");
         __atomic_store_n(&names_found, true, __ATOMIC_RELEASE);

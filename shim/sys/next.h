@@ -42,6 +42,7 @@ struct map_ops {
     void *(*mmap)(void *addr, size_t len, int prot, int flags, int fd, off_t off);
     int (*munmap)(void *addr, size_t len);
     void *(*mremap)(void *old, size_t old_len, size_t new_len, int flags, ...);
+    int (*mprotect)(void *addr, size_t len, int prot);
     int (*ioctl)(int fd, unsigned long request, ...);
 };
 const struct map_ops *next_map(void);

@@ -114,6 +114,16 @@ def cancel(ctx):
     ctx.record('hz_cancel any', got.out.decode().strip())
 
 
+def altered(ctx):
+    """Blocks that libc's heap does not outlive, only where ours serves."""
+    program(ctx, 'hz_altered', timeout=120)
+    if not ctx.setting.preload or ctx.setting.name in ('passive', 'default'):
+        ctx.record('hz_altered small', 'ok')
+        return
+    got = ctx.run([os.path.join(ctx.bin, 'hz_altered'), 'small'], label='hz_altered small', record=None, timeout=120)
+    ctx.record('hz_altered small', got.out.decode().strip())
+
+
 def sanitized(ctx):
     """A race is told by the status, too."""
     argv = ['setarch', '-R', os.path.join(ctx.bin, 'hz_sanitized')]
@@ -363,7 +373,7 @@ CASES.update({
     'hz_signal_exit': simple('hz_signal_calls', 'exit'), 'hz_signal_fork': simple('hz_signal_calls', 'fork'),
     'hz_signal_map': simple('hz_signal_calls', 'map'), 'hz_double_free': double_free,
     'hz_fork_threads': simple('hz_fork_threads', '60'), 'hz_thread_churn': simple('hz_thread_churn', '12000'),
-    'hz_cancel': cancel, 'hz_sanitized': sanitized, 'hz_limits': limits, 'hz_data_limit': data_limit, 'hz_places': places, 'hz_mlockall': mlocked, 'hz_steered': steered, 'hz_stdio': stdio, 'hz_late': late, 'hz_ends': ends, 'hz_environment': bind_now, 'hz_dlopen': dlopen, 'hz_rights': rights, 'hz_descriptors': descriptors, 'hz_sandbox': sandbox, 'hz_born_confined': born_confined, 'hz_filter_moment': filter_moment, 'hz_remap': remap, 'hz_setlocale': setlocale, 'hz_deepbind': deepbind, 'fn_own_malloc': own_malloc, 'hz_full_pm': full_pm,
+    'hz_cancel': cancel, 'hz_altered': altered, 'hz_sanitized': sanitized, 'hz_limits': limits, 'hz_data_limit': data_limit, 'hz_places': places, 'hz_mlockall': mlocked, 'hz_steered': steered, 'hz_stdio': stdio, 'hz_late': late, 'hz_ends': ends, 'hz_environment': bind_now, 'hz_dlopen': dlopen, 'hz_rights': rights, 'hz_descriptors': descriptors, 'hz_sandbox': sandbox, 'hz_born_confined': born_confined, 'hz_filter_moment': filter_moment, 'hz_remap': remap, 'hz_setlocale': setlocale, 'hz_deepbind': deepbind, 'fn_own_malloc': own_malloc, 'hz_full_pm': full_pm,
     'hz_full_file_system': full_file_system, 'hz_pm_gone_before': gone_before, 'hz_pm_gone_while_running': gone_while_running,
     'hz_no_shm': no_shm, 'hz_daemon': subreaper, 'hz_secure': secure, 'hz_thread_churn_long': simple('hz_thread_churn', '100000'),
 })

@@ -110,6 +110,16 @@ static bool lies_far(const void *p, size_t *bytes)
     return far;
 }
 
+/* Mapped afresh, unless the kernel will not. */
+static bool renew_fails;
+
+static int renew(enum hy_tier t, void *p, size_t bytes, bool in_use)
+{
+    (void)in_use;
+    assert_true(heap_owns(p) && heap_tier_of(p) == t && bytes % HEAP_GRANULE == 0);
+    return renew_fails ? -1 : os_replace_by_anon(p, bytes);
+}
+
 static int make_heap(void **state)
 {
     static const struct heap_host host = {.take = take,
@@ -121,6 +131,7 @@ static int make_heap(void **state)
                                           .split = split,
                                           .join = join,
                                           .restore = restore,
+                                          .renew = renew,
                                           .trim = trim,
                                           .lies_far = lies_far};
     const size_t bytes[HY_TIERS] = {RANGE, RANGE};

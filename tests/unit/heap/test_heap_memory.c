@@ -2,6 +2,7 @@
  * What the heaps keep of memory that the program has freed, and what they give back: pages of runs,
  * caches of threads, free addresses. */
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +26,57 @@ static void what_is_freed_is_discharged(void **state)
     heap_free(a);
     heap_trim(HY_DRAM);
     assert_int_equal(charged[HY_DRAM], before);
+}
+
+static void alter(char *page, size_t bytes)
+{
+    heap_note_altered(page, bytes);
+    assert_int_equal(munmap(page, bytes), 0);
+}
+
+/* Pages that a program has unmapped are there again for who comes next, and charged to nobody. */
+static void pages_that_were_altered_are_renewed(void **state)
+{
+    static const size_t size[] = {HY_PAGE, 2 * HY_PAGE, 5 * HY_PAGE, HY_MIB};
+    (void)state;
+    for (unsigned k = 0; k < HY_ARRAY_SIZE(size); k++) {
+        size_t n = size[k], from = n > 2 * HY_PAGE ? HY_PAGE : 0;
+        heap_trim(HY_DRAM);
+        uint64_t before = charged[HY_DRAM];
+        for (int round = 0; round < 3; round++) {
+            char *p = heap_alloc_aligned(HY_PAGE, n, &dram);
+            memset(p, 1, n);
+            alter(p + from, HY_PAGE);
+            assert_in_range(heap_usable_size(p), n, 2 * n);
+            assert_int_equal(heap_resize_in_place(p, n), true);
+            heap_free(p);
+            char *q[8];
+            for (unsigned i = 0; i < HY_ARRAY_SIZE(q); i++)
+                memset(q[i] = heap_alloc_aligned(HY_PAGE, n, &dram), 2, n);
+            for (unsigned i = 0; i < HY_ARRAY_SIZE(q); i++)
+                heap_free(q[i]);
+        }
+        heap_trim(HY_DRAM);
+        assert_int_equal(charged[HY_DRAM], before);
+        assert_true(heap_is_valid());
+    }
+}
+
+static void pages_that_cannot_be_renewed_are_not_used(void **state)
+{
+    (void)state;
+    char *small = heap_alloc_aligned(HY_PAGE, HY_PAGE, &dram), *large = heap_alloc(HY_MIB, &dram);
+    alter(small, HY_PAGE);
+    alter(page_of(large) + HY_PAGE, HY_PAGE);
+    renew_fails = true;
+    heap_free(small);
+    heap_free(large);
+    renew_fails = false;
+    for (int i = 0; i < 200; i++) {
+        assert_ptr_not_equal(memset(heap_alloc_aligned(HY_PAGE, HY_PAGE, &dram), 1, HY_PAGE),
+                             small);
+        assert_ptr_not_equal(page_of(memset(heap_alloc(HY_MIB, &dram), 1, HY_MIB)), page_of(large));
+    }
 }
 
 static size_t resident(const char *p, size_t bytes)
@@ -437,9 +489,11 @@ int main(void)
         HEAP_TEST(an_idle_thread_keeps_little),
         HEAP_TEST(caches_of_many_threads_stay_small),
         HEAP_TEST(a_forked_child_has_the_bound_for_itself),
+        HEAP_TEST(pages_that_were_altered_are_renewed),
         HEAP_TEST(free_memory_is_given_back_in_time),
         HEAP_TEST(dirty_memory_has_a_bound),
         HEAP_TEST(addresses_that_ran_out_are_given_back),
+        HEAP_TEST(pages_that_cannot_be_renewed_are_not_used),
     };
     return cmocka_run_group_tests(tests, make_heap, NULL);
 }

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * What the program does to pages of its blocks of malloc beside reading and writing: it protects
+ * them, unmaps them, locks them, keeps them from its children, maps something else there. The heap
+ * is told before; and what lies on a file becomes the ordinary memory that the program takes it
+ * for, as at a fork we would put the file there again. */
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+
+#include "base/guard.h"
+#include "heap/heap.h"
+#include "heap/supply.h"
+#include "process/process.h"
+#include "sys/lock.h"
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+#ifndef MADV_GUARD_INSTALL /* Linux 6.13 */
+#define MADV_GUARD_INSTALL 102
+#endif
+
+void alter_pages(const void *addr, size_t len)
+{
+    uintptr_t from = (uintptr_t)addr & ~(uintptr_t)(HY_PAGE - 1);
+    if (len == 0 || len > PTRDIFF_MAX || !heap_overlaps(addr, len) || hy_guarded())
+        return;
+    int saved = errno;
+    len = hy_align_up((uintptr_t)addr + len, HY_PAGE) - from;
+    heap_note_altered((void *)from, len);
+    if (supply_has_files() && !hy_locks_held())
+        (void)heap_under_lock(HY_PM, (char *)from, len, true, supply_leave_file);
+    errno = saved;
+}
+
+/* Advice that stays with the page, and that its next owner would suffer from. */
+bool alter_is_by(int advice)
+{
+    switch (advice) {
+    case MADV_DONTFORK:
+    case MADV_WIPEONFORK:
+    case MADV_DONTDUMP:
+    case MADV_HWPOISON:
+    case MADV_GUARD_INSTALL:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void runtime_protects(void *addr, size_t len, int prot)
+{
+    if (prot != (PROT_READ | PROT_WRITE)) /* what all pages are, or become again */
+        alter_pages(addr, len);
+}
+
+void runtime_locks(const void *addr, size_t len)
+{
+    alter_pages(addr, len);
+}
+
+/* Only with SHM_REMAP is a segment put where something else is. */
+void runtime_attaches(int id, const void *addr, int flags)
+{
+    struct shmid_ds segment;
+    int saved = errno;
+    if (!(flags & SHM_REMAP) || !heap_owns(addr))
+        return;
+    if (shmctl(id, IPC_STAT, &segment) == 0)
+        alter_pages(addr, segment.shm_segsz);
+    errno = saved;
+}
+
+/* A mapping that grows where it is would grow into what is still to become ours. */
+bool alter_by_mremap(void *old, size_t old_len, size_t new_len, int flags, void *new_addr,
+                     void **ret)
+{
+    if (flags & MREMAP_FIXED)
+        alter_pages(new_addr, new_len);
+    if (HY_LIKELY(!heap_overlaps(old, old_len) || ((uintptr_t)old & (HY_PAGE - 1)) || hy_guarded()))
+        return false;
+    alter_pages(old, old_len);
+    if (new_len <= hy_align_up(old_len, HY_PAGE) || (flags & ~MREMAP_MAYMOVE))
+        return false;
+    errno = ENOMEM;
+    *ret = flags ? remap_elsewhere(old, old_len, new_len) : MAP_FAILED;
+    return true;
+}
