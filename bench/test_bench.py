@@ -17,6 +17,7 @@ import alloc_bench
 import benchlib as lib
 import instr
 import memory
+import shapes
 import startup
 
 BUILD = sys.argv.pop(1) if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else None
@@ -56,6 +57,29 @@ class Statistics(unittest.TestCase):
 
     def test_geometric_mean(self):
         self.assertAlmostEqual(lib.geomean([0.25, 1.0]), 0.5)
+
+
+class ShapesCheck(unittest.TestCase):
+    GOOD = {"glibc": 1.0, "mimalloc": 0.5, "tcmalloc": 0.6, "dram": 0.52, "pm": 0.5}
+
+    def failures(self, allowance=0, **changed):
+        table = {shape: dict(self.GOOD) for shape in shapes.SHAPES}
+        table["barnes 1"].update(changed)
+        return shapes.judge("cpu", table, allowance)
+
+    def test_good_figures_pass(self):
+        self.assertEqual(self.failures(), [])
+
+    def test_one_shape_above_glibc_fails(self):
+        self.assertIn("dram: barnes 1 takes 1.01 of glibc", self.failures(dram=1.01)[-1])
+        self.assertFalse(any("takes" in f for f in self.failures(0.02, dram=1.01)))
+
+    def test_the_mean_is_held_against_the_better_peer(self):
+        table = {shape: dict(self.GOOD, pm=0.53) for shape in shapes.SHAPES}
+        self.assertEqual(len(shapes.judge("cpu", table, 0)), 1)
+
+    def test_what_was_not_measured_fails(self):
+        self.assertEqual(len(shapes.judge("cpu", {"barnes 1": {"glibc": 1.0, "dram": 0.5}}, 0)), 2)
 
 
 class AllocCheck(unittest.TestCase):

@@ -97,7 +97,7 @@ void heap_note_altered(const void *base, size_t bytes)
 
 unsigned altered_bin(uint32_t i)
 {
-    return heap_bin(granule_tier(i), hy_hg.g[head_of(i)].cls);
+    return heap_bin(0, granule_tier(i), hy_hg.g[head_of(i)].cls); /* above a line, nobody's */
 }
 
 unsigned altered_free(uint32_t i, void *block)

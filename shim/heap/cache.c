@@ -33,6 +33,7 @@ static pthread_key_t exit_key;
 static bool have_key;
 static int64_t sample_interval = INT64_MAX;
 static uint32_t live; /* caches in use */
+static uint32_t live_of[HEAP_OWNERS];
 static uint32_t made;
 
 static void *from_slab(size_t bytes)
@@ -50,6 +51,19 @@ static void *from_slab(size_t bytes)
     return m;
 }
 
+/* Under the pool's lock. */
+static void count_live(const struct thread_cache *tc, uint32_t more)
+{
+    uint32_t *of = &live_of[tc->number % HEAP_OWNERS];
+    __atomic_store_n(&live, live + more, __ATOMIC_RELAXED);
+    __atomic_store_n(of, *of + more, __ATOMIC_RELAXED);
+}
+
+bool cache_has_owner(unsigned owner)
+{
+    return __atomic_load_n(&live_of[owner], __ATOMIC_RELAXED) != 0;
+}
+
 static struct thread_cache *new_cache(void)
 {
     hy_lock_take(&pool_lock);
@@ -59,9 +73,10 @@ static struct thread_cache *new_cache(void)
     } else if ((tc = from_slab(sizeof(struct thread_cache))) != NULL) {
         tc->room = ROOM_AT_ONCE;
         tc->number = made++;
+        favour_enter(tc);
     }
     if (tc)
-        __atomic_store_n(&live, live + 1, __ATOMIC_RELAXED);
+        count_live(tc, 1);
     hy_lock_release(&pool_lock);
     return tc;
 }
@@ -145,16 +160,6 @@ static struct thread_cache *live_cache(void)
     return tc;
 }
 
-static enum hy_tier bin_tier(unsigned bin)
-{
-    return bin > SIZECLASS_COUNT ? HY_PM : HY_DRAM;
-}
-
-static unsigned bin_class(unsigned bin)
-{
-    return (bin - 1) % SIZECLASS_COUNT;
-}
-
 static uint32_t next_cap(unsigned cls, uint32_t cap)
 {
     uint32_t first = sizeclass_bytes[cls] <= 256 ? 4 : sizeclass_bytes[cls] <= 2048 ? 2 : 1;
@@ -191,16 +196,17 @@ static void widen(struct thread_cache *tc, struct cache_bin *b, unsigned cls)
 static void *refill(enum hy_tier t, unsigned cls, bool force)
 {
     struct thread_cache *tc = live_cache();
+    unsigned bin = heap_own_bin(tc ? tc : &dead_cache, t, cls);
     void *p;
     if (!tc)
-        return central_take(t, cls, &p, 1, force) ? p : NULL;
-    struct cache_bin *b = &tc->bin[heap_bin(t, cls)];
+        return central_take(bin, &p, 1, force) ? p : NULL;
+    struct cache_bin *b = &tc->bin[bin];
     if (b->top == b->bottom) {
         if (room(b) < sizeclass_cache_blocks(cls))
             widen(tc, b, cls);
         if (room(b) == 0)
-            return central_take(t, cls, &p, 1, force) ? p : NULL;
-        unsigned n = central_take(t, cls, b->bottom, HY_MAX(room(b) / 2, 1u), force);
+            return central_take(bin, &p, 1, force) ? p : NULL;
+        unsigned n = central_take(bin, b->bottom, HY_MAX(room(b) / 2, 1u), force);
         /* Lowest address on top: memory is used from the start of a span. */
         for (unsigned i = 0, j = n; i + 1 < j; i++) {
             void *x = b->bottom[i];
@@ -209,7 +215,7 @@ static void *refill(enum hy_tier t, unsigned cls, bool force)
         }
         b->top = b->bottom + n;
     }
-    return heap_pop(tc, heap_bin(t, cls));
+    return heap_pop(tc, bin);
 }
 
 void *cache_refill(enum hy_tier t, unsigned cls, bool force)
@@ -223,10 +229,9 @@ void *cache_refill(enum hy_tier t, unsigned cls, bool force)
 static void overflow(unsigned bin, void *p)
 {
     struct thread_cache *tc = live_cache();
-    enum hy_tier t = bin_tier(bin);
-    unsigned cls = bin_class(bin);
+    unsigned cls = heap_bin_class(bin);
     if (!tc) {
-        central_give(t, cls, &p, 1);
+        central_give(&p, 1);
         return;
     }
     struct cache_bin *b = &tc->bin[bin];
@@ -235,10 +240,10 @@ static void overflow(unsigned bin, void *p)
     if (b->top == b->end) { /* the older half goes */
         unsigned n = (room(b) + 1) / 2;
         if (n == 0) {
-            central_give(t, cls, &p, 1);
+            central_give(&p, 1);
             return;
         }
-        central_give(t, cls, b->bottom, n);
+        central_give(b->bottom, n);
         memmove(b->bottom, b->bottom + n, (blocks(b) - n) * sizeof(void *));
         b->top -= n;
     }
@@ -268,7 +273,7 @@ static void flush(struct thread_cache *tc)
         unsigned n = blocks(b);
         b->top = b->bottom;
         if (n)
-            central_give(bin_tier(bin), bin_class(bin), b->bottom, n);
+            central_give(b->bottom, n);
     }
 }
 
@@ -292,7 +297,7 @@ static void thread_exit(void *unused)
     hy_lock_take(&pool_lock);
     tc->next_free = pool;
     pool = tc;
-    __atomic_store_n(&live, live - 1, __ATOMIC_RELAXED);
+    count_live(tc, (uint32_t)-1);
     hy_lock_release(&pool_lock);
 }
 
@@ -319,7 +324,11 @@ void cache_prefork(void)
 /* The child has neither the other threads nor their caches. */
 void cache_postfork(bool child)
 {
-    if (child)
-        live = hy_cache->state == CACHE_LIVE;
+    if (child) {
+        live = 0;
+        memset(live_of, 0, sizeof(live_of));
+        if (hy_cache->state == CACHE_LIVE)
+            count_live(hy_cache, 1);
+    }
     hy_lock_postfork(&pool_lock);
 }

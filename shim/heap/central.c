@@ -15,7 +15,7 @@ struct central {
     uint32_t spans;
 } __attribute__((aligned(64)));
 
-static struct central central[HY_TIERS][SIZECLASS_COUNT];
+static struct central central[HEAP_BINS + 1]; /* by bin */
 static uint32_t reciprocal[SIZECLASS_COUNT];
 
 /* Wholly free spans that a class of small blocks keeps, against making and unmaking one. */
@@ -31,6 +31,12 @@ static uint64_t *bits_of(uint32_t span)
     return hy_hg.bits + (size_t)span * (SPAN_MAX_BLOCKS / 64);
 }
 
+/* It is looked at without the lock (take_ownerless). */
+static void set_head(struct central *c, uint32_t head)
+{
+    __atomic_store_n(&c->head, head, __ATOMIC_RELAXED);
+}
+
 static void list_add(struct central *c, uint32_t i)
 {
     struct granule *g = hy_hg.g;
@@ -38,7 +44,7 @@ static void list_add(struct central *c, uint32_t i)
     g[i].next = first_span(c);
     if (c->head)
         g[first_span(c)].prev = i;
-    c->head = i + 1;
+    set_head(c, i + 1);
     g[i].on_list = true;
 }
 
@@ -48,7 +54,7 @@ static void list_remove(struct central *c, uint32_t i)
     if (g[i].prev != NO_GRANULE)
         g[g[i].prev].next = g[i].next;
     else
-        c->head = g[i].next + 1;
+        set_head(c, g[i].next + 1);
     if (g[i].next != NO_GRANULE)
         g[g[i].next].prev = g[i].prev;
     g[i].on_list = false;
@@ -64,9 +70,11 @@ static uint8_t colour_of(uint32_t span, unsigned cls, size_t spare)
     return (uint8_t)(span / SPAN_GRANULES % choices * step / LINE);
 }
 
-static bool make_span(enum hy_tier t, unsigned cls, bool force)
+static bool make_span(unsigned bin, bool force)
 {
-    struct central *c = &central[t][cls];
+    struct central *c = &central[bin];
+    enum hy_tier t = heap_bin_tier(bin);
+    unsigned cls = heap_bin_class(bin);
     struct granule *g = hy_hg.g;
     uint32_t len = SPAN_GRANULES;
     size_t bytes = (size_t)len << HEAP_GRANULE_SHIFT;
@@ -88,7 +96,7 @@ static bool make_span(enum hy_tier t, unsigned cls, bool force)
     g[i].cls = (uint8_t)cls;
     for (uint32_t k = 0; k < len; k++) {
         hy_hg.from_head[i + k] = (uint8_t)k;
-        hy_heap.map[i + k] = (uint8_t)heap_bin(t, cls);
+        hy_heap.map[i + k] = (uint8_t)bin;
     }
     list_add(c, i);
     c->n_empty++;
@@ -136,22 +144,53 @@ static unsigned take_from(struct central *c, uint32_t i, void **out, unsigned wa
     return n;
 }
 
-unsigned central_take(enum hy_tier t, unsigned cls, void **out, unsigned want, bool force)
+static unsigned take_listed(struct central *c, void **out, unsigned want)
 {
-    struct central *c = &central[t][cls];
+    unsigned n = 0;
+    while (n < want && c->head)
+        n += take_from(c, first_span(c), out + n, want - n);
+    return n;
+}
+
+/* What threads that have ended have left. */
+static unsigned take_ownerless(unsigned bin, void **out, unsigned want)
+{
+    enum hy_tier t = heap_bin_tier(bin);
+    unsigned n = 0, cls = heap_bin_class(bin);
+    for (unsigned owner = 0; n == 0 && cls < SIZECLASS_IN_LINE && owner < HEAP_OWNERS; owner++) {
+        struct central *c = &central[heap_bin(owner, t, cls)];
+        if (__atomic_load_n(&c->head, __ATOMIC_RELAXED) == 0 || cache_has_owner(owner))
+            continue;
+        hy_lock_take(&c->lock);
+        n = take_listed(c, out, want);
+        hy_lock_release(&c->lock);
+    }
+    return n;
+}
+
+unsigned central_take(unsigned bin, void **out, unsigned want, bool force)
+{
+    struct central *c = &central[bin];
     unsigned n = 0;
 
+    if (__atomic_load_n(&c->head, __ATOMIC_RELAXED) == 0 &&
+        (n = take_ownerless(bin, out, want)) > 0)
+        return n;
     hy_lock_take(&c->lock);
-    if (c->head || make_span(t, cls, force))
-        while (n < want && c->head)
-            n += take_from(c, first_span(c), out + n, want - n);
+    if (c->head || make_span(bin, force))
+        n = take_listed(c, out, want);
     hy_lock_release(&c->lock);
     return n;
 }
 
-static void give_one(struct central *c, enum hy_tier t, unsigned cls, void *p)
+static HY_COLD void warn_freed_wrongly(const void *p)
 {
     static bool warned;
+    log_warn_once(&warned, "the program freed %p twice or inside a block; ignored", p);
+}
+
+static void give_one(struct central *c, unsigned cls, void *p)
+{
     struct granule *g = hy_hg.g;
     uint32_t i = granule_of(p);
     i -= hy_hg.from_head[i] & (ALTERED - 1);
@@ -159,9 +198,8 @@ static void give_one(struct central *c, enum hy_tier t, unsigned cls, void *p)
     unsigned k = (unsigned)((off * (uint64_t)reciprocal[cls]) >> 32);
     uint64_t *word = bits_of(i) + k / 64, bit = 1ull << (k % 64);
 
-    (void)t;
     if (k * (size_t)sizeclass_bytes[cls] != off || (*word & bit)) {
-        log_warn_once(&warned, "the program freed %p twice or inside a block; ignored", p);
+        warn_freed_wrongly(p);
         return;
     }
     *word |= bit;
@@ -179,32 +217,54 @@ static void give_one(struct central *c, enum hy_tier t, unsigned cls, void *p)
     }
 }
 
-void central_give(enum hy_tier t, unsigned cls, void *const *in, unsigned n)
+void central_give(void *const *in, unsigned n)
 {
-    struct central *c = &central[t][cls];
+    struct central *c = NULL;
+    unsigned bin = 0;
 
-    hy_lock_take(&c->lock);
-    for (unsigned k = 0; k < n; k++)
-        give_one(c, t, cls, in[k]);
+    for (unsigned k = 0; k < n; k++) {
+        unsigned v = hy_heap.map[granule_of(in[k])];
+        if (HY_UNLIKELY(v == HEAP_ALTERED) && (v = altered_free(granule_of(in[k]), in[k])) == 0)
+            continue; /* the program altered it after it had freed it */
+        if (HY_UNLIKELY(v == 0 || v > HEAP_BINS)) {
+            warn_freed_wrongly(in[k]);
+            continue;
+        }
+        if (v != bin) {
+            if (c)
+                hy_lock_release(&c->lock);
+            c = &central[bin = v];
+            hy_lock_take(&c->lock);
+        }
+        give_one(c, heap_bin_class(bin), in[k]);
+    }
+    if (!c)
+        return;
     hy_lock_release(&c->lock);
-    heap_class_has_room(t, cls);
+    heap_class_has_room(heap_bin_tier(bin), heap_bin_class(bin));
+}
+
+static void trim(struct central *c)
+{
+    for (uint32_t i = first_span(c); i != NO_GRANULE && c->n_empty;) {
+        uint32_t next = hy_hg.g[i].next;
+        if (hy_hg.g[i].n_free == hy_hg.g[i].n_blocks) {
+            list_remove(c, i);
+            c->n_empty--;
+            unmake_span(c, i);
+        }
+        i = next;
+    }
 }
 
 void central_trim(enum hy_tier t)
 {
-    for (unsigned cls = 0; cls < SIZECLASS_COUNT; cls++) {
-        struct central *c = &central[t][cls];
-        hy_lock_take(&c->lock);
-        for (uint32_t i = first_span(c); i != NO_GRANULE && c->n_empty;) {
-            uint32_t next = hy_hg.g[i].next;
-            if (hy_hg.g[i].n_free == hy_hg.g[i].n_blocks) {
-                list_remove(c, i);
-                c->n_empty--;
-                unmake_span(c, i);
-            }
-            i = next;
-        }
-        hy_lock_release(&c->lock);
+    for (unsigned bin = 1; bin <= HEAP_BINS; bin++) {
+        if (heap_bin_tier(bin) != t)
+            continue;
+        hy_lock_take(&central[bin].lock);
+        trim(&central[bin]);
+        hy_lock_release(&central[bin].lock);
     }
 }
 
@@ -217,19 +277,17 @@ void central_init(void)
 
 void central_prefork(void)
 {
-    for (int t = 0; t < HY_TIERS; t++)
-        for (unsigned cls = 0; cls < SIZECLASS_COUNT; cls++)
-            hy_lock_prefork(&central[t][cls].lock);
+    for (unsigned bin = 1; bin <= HEAP_BINS; bin++)
+        hy_lock_prefork(&central[bin].lock);
 }
 
 void central_postfork(void)
 {
-    for (int t = HY_TIERS; t-- > 0;)
-        for (unsigned cls = SIZECLASS_COUNT; cls-- > 0;)
-            hy_lock_postfork(&central[t][cls].lock);
+    for (unsigned bin = HEAP_BINS; bin >= 1; bin--)
+        hy_lock_postfork(&central[bin].lock);
 }
 
-static bool span_is_valid(enum hy_tier t, unsigned cls, uint32_t i)
+static bool span_is_valid(unsigned bin, uint32_t i)
 {
     const struct granule *g = &hy_hg.g[i];
     unsigned n = 0;
@@ -239,20 +297,19 @@ static bool span_is_valid(enum hy_tier t, unsigned cls, uint32_t i)
             return false;
         n += (unsigned)__builtin_popcountll(b);
     }
-    return n == g->n_free && n > 0 && g->cls == cls && g->state == RUN_SPAN &&
-           hy_heap.map[i] == heap_bin(t, cls);
+    return n == g->n_free && n > 0 && g->cls == heap_bin_class(bin) && g->state == RUN_SPAN &&
+           hy_heap.map[i] == bin;
 }
 
 bool central_is_valid(void)
 {
     bool ok = true;
-    for (int t = 0; t < HY_TIERS; t++)
-        for (unsigned cls = 0; cls < SIZECLASS_COUNT; cls++) {
-            struct central *c = &central[t][cls];
-            hy_lock_take(&c->lock);
-            for (uint32_t i = first_span(c); ok && i != NO_GRANULE; i = hy_hg.g[i].next)
-                ok = span_is_valid((enum hy_tier)t, cls, i);
-            hy_lock_release(&c->lock);
-        }
+    for (unsigned bin = 1; bin <= HEAP_BINS; bin++) {
+        struct central *c = &central[bin];
+        hy_lock_take(&c->lock);
+        for (uint32_t i = first_span(c); ok && i != NO_GRANULE; i = hy_hg.g[i].next)
+            ok = span_is_valid(bin, i);
+        hy_lock_release(&c->lock);
+    }
     return ok;
 }

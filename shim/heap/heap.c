@@ -11,15 +11,6 @@
 
 struct heap_range hy_heap;
 struct heap_global hy_hg;
-uint16_t hy_hot_bin[SIZECLASS_COUNT];
-uint16_t hy_hot_step[SIZECLASS_STEPS];
-
-static uint8_t favour = HY_DRAM; /* enum hy_tier */
-
-static uint16_t hot(enum hy_tier t, unsigned cls)
-{
-    return (uint16_t)heap_hot_offset(heap_bin(t, cls));
-}
 
 int heap_init(void *base, const size_t bytes[HY_TIERS], const struct heap_host *host)
 {
@@ -47,10 +38,6 @@ int heap_init(void *base, const size_t bytes[HY_TIERS], const struct heap_host *
     pages_init();
     central_init();
     cache_init();
-    for (unsigned c = 0; c < SIZECLASS_COUNT; c++) /* nobody looks yet */
-        hy_hot_bin[c] = hot(HY_DRAM, c);
-    for (unsigned step = 0; step < SIZECLASS_STEPS; step++)
-        hy_hot_step[step] = hot(HY_DRAM, sizeclass_small[step]);
     hy_heap.map = (uint8_t *)tables + map;
     hy_heap.base = (uintptr_t)base;
     __atomic_store_n(&hy_heap.len, bytes[HY_DRAM] + bytes[HY_PM], __ATOMIC_RELEASE);
@@ -62,51 +49,6 @@ enum hy_tier heap_tier_of(const void *p)
     return granule_tier(granule_of(p));
 }
 
-/* --- which tier a class is served from first ------------------------------ */
-
-static void set_bin(uint16_t *which, uint16_t bin)
-{
-    if (__atomic_load_n(which, __ATOMIC_RELAXED) != bin) /* else the line stays shared */
-        __atomic_store_n(which, bin, __ATOMIC_RELAXED);
-}
-
-static void set_hot(unsigned cls, enum hy_tier t)
-{
-    uint16_t bin = hot(t, cls);
-    unsigned step = cls ? sizeclass_step(sizeclass_bytes[cls - 1]) + 1 : 0;
-    set_bin(&hy_hot_bin[cls], bin);
-    for (; step < SIZECLASS_STEPS && sizeclass_small[step] == cls; step++)
-        set_bin(&hy_hot_step[step], bin);
-}
-
-enum hy_tier heap_favour(void)
-{
-    return (enum hy_tier)__atomic_load_n(&favour, __ATOMIC_RELAXED);
-}
-
-void heap_set_favour(enum hy_tier t)
-{
-    __atomic_store_n(&favour, (uint8_t)t, __ATOMIC_RELAXED);
-    for (unsigned c = 0; c < SIZECLASS_COUNT; c++)
-        set_bin(&hy_hot_bin[c], hot(t, c));
-    for (unsigned step = 0; step < SIZECLASS_STEPS; step++)
-        set_bin(&hy_hot_step[step], hot(t, sizeclass_small[step]));
-}
-
-void heap_reopen(enum hy_tier t)
-{
-    if (t == heap_favour())
-        heap_set_favour(t);
-}
-
-/* Blocks came back to a span of the favoured tier: its class, which may have
- * turned to the other tier for lack of room, tries there first again. */
-void heap_class_has_room(enum hy_tier t, unsigned cls)
-{
-    if (t == heap_favour())
-        set_hot(cls, t);
-}
-
 /* --- allocation ------------------------------------------------------------ */
 
 static bool await(enum hy_tier t, size_t bytes)
@@ -116,7 +58,7 @@ static bool await(enum hy_tier t, size_t bytes)
 
 static void *small_from(enum hy_tier t, unsigned cls)
 {
-    void *p = heap_pop(hy_cache, heap_bin(t, cls));
+    void *p = heap_pop(hy_cache, heap_own_bin(hy_cache, t, cls));
     if (!p)
         p = cache_refill(t, cls, false);
     if (!p && await(t, (size_t)SPAN_GRANULES << HEAP_GRANULE_SHIFT))
@@ -133,7 +75,7 @@ static void *alloc_small(unsigned cls, enum hy_tier t)
     p = small_from(other, cls);
     if (p) {
         if (t == heap_favour())
-            set_hot(cls, other); /* until something comes back */
+            favour_turn(cls, other); /* until something comes back */
         return p;
     }
     return cache_refill(HY_DRAM, cls, true);
@@ -387,7 +329,7 @@ size_t heap_usable_size(const void *p)
     uint32_t i = granule_of(p);
     unsigned v = bin_at(i);
     if (v >= 1 && v <= HEAP_BINS)
-        return sizeclass_bytes[(v - 1) % SIZECLASS_COUNT];
+        return sizeclass_bytes[heap_bin_class(v)];
     return is_large_head(p) ? hy_hg.g[i].size - hy_hg.g[i].colour * LINE : 0;
 }
 
@@ -425,7 +367,7 @@ bool heap_resize_in_place(void *p, size_t n)
     if (n > PTRDIFF_MAX - HY_PAGE)
         return false;
     if (v >= 1 && v <= HEAP_BINS) {
-        size_t size = sizeclass_bytes[(v - 1) % SIZECLASS_COUNT];
+        size_t size = sizeclass_bytes[heap_bin_class(v)];
         return n <= size && (n >= size / 2 || size <= 64);
     }
     return is_large_head(p) && resize_run(i, n);

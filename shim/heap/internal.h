@@ -133,9 +133,11 @@ bool pages_is_valid(enum hy_tier t);
 
 /* central.c */
 void central_init(void);
-/* Up to `want` blocks of a bin; 0: no memory under the limit. */
-unsigned central_take(enum hy_tier t, unsigned cls, void **out, unsigned want, bool force);
-void central_give(enum hy_tier t, unsigned cls, void *const *in, unsigned n);
+/* Up to `want` blocks of a bin, or of another with the same tier and class that no thread owns any
+ * more; 0: no memory under the limit. */
+unsigned central_take(unsigned bin, void **out, unsigned want, bool force);
+/* Of one tier and class, whoever owns them. */
+void central_give(void *const *in, unsigned n);
 void central_trim(enum hy_tier t);
 void central_prefork(void);
 void central_postfork(void);
@@ -143,8 +145,13 @@ bool central_is_valid(void);
 
 /* heap.c: every page is in memory, used or not. */
 bool heap_is_all_resident(void);
-/* A class of a tier can serve again / cannot any more. */
+
+/* favour.c */
+/* A class is served from the other tier first / the favoured one can serve it again. */
+void favour_turn(unsigned cls, enum hy_tier t);
 void heap_class_has_room(enum hy_tier t, unsigned cls);
+/* A new cache takes part, for ever. */
+void favour_enter(struct thread_cache *tc);
 
 /* places.c: a run, or a part of one, is of a site. */
 void places_label(uint32_t i, uint32_t len, uint16_t site);
@@ -158,6 +165,8 @@ void cache_overflow(unsigned bin, void *p);
 /* Is it among the last that this thread put there? */
 bool cache_holds(unsigned bin, const void *p);
 void cache_flush_thread(void);
+/* Is there a thread that owns such spans? */
+bool cache_has_owner(unsigned owner);
 void cache_prefork(void);
 void cache_postfork(bool child);
 

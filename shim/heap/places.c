@@ -67,7 +67,7 @@ void heap_origin_of(const void *address, struct heap_origin *ret)
         v = altered_bin(i);
     if (v >= 1 && v <= HEAP_BINS) {
         ret->what = HEAP_IS_SMALL;
-        ret->cls = (uint8_t)((v - 1) % SIZECLASS_COUNT);
+        ret->cls = (uint8_t)heap_bin_class(v);
         return;
     }
     const struct granule *g = pooled_around(i, hy_hg.first[t]);

@@ -21,12 +21,13 @@ static size_t site_from = SIZE_MAX;
  * of this size comes over to the heaps when it is resized. */
 #define ADOPT_FROM ((size_t)128 << 10)
 
-/* 0: a size without class; the bin there is always empty. */
-static inline size_t hot_offset(size_t n)
+/* Bin 0: a size without class; it is always empty. */
+static inline size_t hot_offset(const struct thread_cache *tc, size_t n)
 {
     if (HY_LIKELY(n <= SIZECLASS_SMALL))
-        return __atomic_load_n(&hy_hot_step[sizeclass_step(n)], __ATOMIC_RELAXED);
-    return n <= SIZECLASS_MAX ? __atomic_load_n(&hy_hot_bin[sizeclass_of(n)], __ATOMIC_RELAXED) : 0;
+        return __atomic_load_n(&tc->hot_step[sizeclass_step(n)], __ATOMIC_RELAXED);
+    return n <= SIZECLASS_MAX ? __atomic_load_n(&tc->hot_bin[sizeclass_of(n)], __ATOMIC_RELAXED)
+                              : heap_hot_offset(0);
 }
 
 /* May the heaps be asked? Not by what we call ourselves, nor by a handler that came while this
@@ -137,7 +138,7 @@ static HY_COLD void *sampled(size_t n, void *p)
 void *steer_malloc(size_t n)
 {
     struct thread_cache *tc = hy_cache;
-    size_t offset = hot_offset(n);
+    size_t offset = hot_offset(tc, n);
     HEAP_HIDE_USES(offset);
     if (HY_UNLIKELY(heap_is_empty_at(tc, offset)))
         return slow(n, PLAIN);
@@ -193,7 +194,7 @@ static void *move_block(void *p, size_t old, size_t n)
     struct heap_want w = {.tier = tier_for_move(p), .weight = 1};
     void *q = NULL;
     if (n <= SIZECLASS_MAX)
-        q = heap_pop(hy_cache, heap_bin(w.tier, sizeclass_of(n)));
+        q = heap_pop(hy_cache, heap_own_bin(hy_cache, w.tier, sizeclass_of(n)));
     if (!q && may_ask() && n <= PTRDIFF_MAX) {
         if (n > old && n > SIZECLASS_MAX)
             w.spare = n / 4; /* a block that grows once grows again */

@@ -12,6 +12,9 @@
 #define SIZECLASS_COUNT 56u
 #define SIZECLASS_MAX   ((size_t)8192) /* largest size that has a class */
 
+/* Classes whose blocks are smaller than a cache line, the first. */
+#define SIZECLASS_IN_LINE 3u
+
 /* Block size of each class, in bytes. */
 extern HY_HIDDEN const uint16_t sizeclass_bytes[SIZECLASS_COUNT];
 /* Class of sizes up to 1 KiB, by their step. */

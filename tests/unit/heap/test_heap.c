@@ -256,12 +256,16 @@ static void small_classes_return_to_the_favoured_tier(void **state)
 static void every_small_size_has_the_bin_of_its_class(void **state)
 {
     (void)state;
+    heap_free(heap_alloc(1, &dram)); /* this thread has a cache */
     for (int t = 0; t < HY_TIERS; t++) {
         heap_set_favour((enum hy_tier)t);
         for (size_t n = 0; n <= SIZECLASS_SMALL; n++) {
-            assert_int_equal(hy_hot_step[sizeclass_step(n)], hy_hot_bin[sizeclass_of(n)]);
-            assert_int_equal(hy_hot_step[sizeclass_step(n)],
-                             heap_hot_offset(heap_bin((enum hy_tier)t, sizeclass_of(n))));
+            unsigned bin = heap_own_bin(hy_cache, (enum hy_tier)t, sizeclass_of(n));
+            assert_int_equal(hy_cache->hot_step[sizeclass_step(n)],
+                             hy_cache->hot_bin[sizeclass_of(n)]);
+            assert_int_equal(hy_cache->hot_step[sizeclass_step(n)], heap_hot_offset(bin));
+            assert_int_equal(heap_bin_tier(bin), t);
+            assert_int_equal(heap_bin_class(bin), sizeclass_of(n));
         }
     }
 }
