@@ -280,7 +280,7 @@ static void publish(struct migrate_pass *pass)
     sampler_totals(pass->pages, pass->on);
     pass->wanted_pages = worth_wanted(&m.worth);
     if (worth_is_evidence(&m.worth) && sampler_cold(pass->cold, &pass->cold_pages)) {
-        pass->exchange_ns = worth_exchange_ns();
+        pass->exchange_ns = worth_exchange_ns(&m.worth);
         pass->takes_pages = sampler_ranked(m.worth.fill_from);
     }
     pass->tracked_pages = pass->stats.observed;

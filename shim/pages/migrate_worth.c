@@ -23,30 +23,20 @@ bool worth_begin(struct migrate_worth *v)
         work_of_window(figures_here(), &w, &work, &known) != 0)
         return false;
     v->line = work_line_worth(figures_here(), &work, work.pm_reads, work.pm_writes);
+    v->threads = work.threads;
     v->rule = worth_rule(&v->line, ++v->passes);
     sampler_price(&v->rule);
     return true;
 }
 
-/* What moving a page costs the program: its transfers, if PM is what it waits for, and its lines,
- * which leave the caches. */
-static double move_ns(enum hy_tier to)
+static double move_ns(const struct migrate_worth *v, enum hy_tier to)
 {
-    const struct medium_figures *pm = &figures_here()->medium[HY_PM],
-                                *new = &figures_here()->medium[to];
-    double mbs = to == HY_PM ? pm->seq_write_mbs : pm->seq_read_mbs;
-    double stream = new->stream_ns > 0 ? new->stream_ns : new->read_ns / 10;
-    return HY_PAGE / 64 * stream + (mbs > 0 ? HY_PAGE * 1000 / mbs : 1);
+    return worth_move_ns(figures_here(), to, v->threads);
 }
 
-static double cost_ns(void)
+double worth_exchange_ns(const struct migrate_worth *v)
 {
-    return move_ns(HY_DRAM) + move_ns(HY_PM);
-}
-
-double worth_exchange_ns(void)
-{
-    return cost_ns();
+    return move_ns(v, HY_DRAM) + move_ns(v, HY_PM);
 }
 
 bool worth_is_evidence(const struct migrate_worth *v)
@@ -87,7 +77,7 @@ void worth_end(struct migrate_worth *v)
     double most = HY_MAX(v->rule.read, v->rule.write), n = v->rule.passes;
     v->most_units = v->passes > 1 ? HY_MAX(most, v->most_units * (1 - 1 / n)) : most;
     struct worth_exchange x = {.unit_ns = unit_ns(),
-                               .cost_ns = cost_ns(),
+                               .cost_ns = worth_exchange_ns(v),
                                .passes = PAYS_IN * (double)v->passes,
                                .most_units = v->most_units,
                                .of_passes = v->rule.passes,
@@ -95,15 +85,15 @@ void worth_end(struct migrate_worth *v)
     exchange_gained(&v->account, (double)sampler_gain() * unit_ns());
     balance(v);
     worth_below(&x, v->below);
-    x.cost_ns = move_ns(HY_DRAM);
+    x.cost_ns = move_ns(v, HY_DRAM);
     v->fill_from = (uint8_t)worth_fill_from(&x);
 }
 
 uint64_t worth_swaps(const struct migrate_worth *v)
 {
     /* Of the purse, the way back as well. */
-    double pairs = exchange_may_spend(&v->account, PAYS_IN * (double)v->passes) / cost_ns() +
-                   HY_MAX(purse_left(), 0.0) / (2 * cost_ns());
+    double pairs = exchange_may_spend(&v->account, PAYS_IN * (double)v->passes) / worth_exchange_ns(v) +
+                   HY_MAX(purse_left(), 0.0) / (2 * worth_exchange_ns(v));
     return (uint64_t)pairs;
 }
 
@@ -112,16 +102,16 @@ bool worth_takes_back(const struct migrate_worth *v)
     uint64_t pairs = 0;
     if (v->account.losing_ns > 0)
         (void)sampler_takeback(NULL, 0, &pairs);
-    return exchange_loses(&v->account, (double)pairs * cost_ns());
+    return exchange_loses(&v->account, (double)pairs * worth_exchange_ns(v));
 }
 
 void worth_paid(struct migrate_worth *v, uint64_t up, uint64_t down)
 {
-    exchange_paid(&v->account, (double)up * move_ns(HY_DRAM) + (double)down * move_ns(HY_PM));
+    exchange_paid(&v->account, (double)up * move_ns(v, HY_DRAM) + (double)down * move_ns(v, HY_PM));
     balance(v);
 }
 
 void worth_took_back(struct migrate_worth *v, uint64_t pairs)
 {
-    v->account.losing_ns = HY_MAX(v->account.losing_ns - (double)pairs * cost_ns(), 0.0);
+    v->account.losing_ns = HY_MAX(v->account.losing_ns - (double)pairs * worth_exchange_ns(v), 0.0);
 }

@@ -13,6 +13,7 @@ struct migrate_worth {
     uint64_t passes;        /* since counting began, in this phase */
     struct line_worth line; /* by the last window */
     struct worth_rule rule;
+    double threads;    /* of the program, running in that window */
     double most_units; /* an access of the last passes is worth at most */
     uint8_t below[SCORES];
     uint8_t fill_from;               /* the least rank that may come to free DRAM */
@@ -22,14 +23,14 @@ struct migrate_worth {
 
 /* Before a look. False: accesses are not counted, or nothing is known of the program yet. */
 bool worth_begin(struct migrate_worth *v);
-/* After it: what earlier moves brought. Where they have lost time, the purse of regret pays. */
 /* What it costs the program that two pages change places. */
-double worth_exchange_ns(void);
+double worth_exchange_ns(const struct migrate_worth *v);
 /* Have so many passes been counted that others may go by them? */
 bool worth_is_evidence(const struct migrate_worth *v);
 /* Pages of PM that would be on DRAM if there were room: those that are worth the move, or, where
  * accesses are not counted, are in use. */
 uint64_t worth_wanted(const struct migrate_worth *v);
+/* After a look: what earlier moves brought. Where they have lost time, the purse of regret pays. */
 void worth_end(struct migrate_worth *v);
 /* Exchanges that may be made now, by what was earned and what the purse has left, and between
  * which pages (v->below). */

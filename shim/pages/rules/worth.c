@@ -62,6 +62,14 @@ double worth_least(unsigned score)
     return (double)(1u << octave) * (1 + part / (double)STEPS_PER_OCTAVE);
 }
 
+double worth_move_ns(const struct machine_figures *f, enum hy_tier to, double threads)
+{
+    const struct medium_figures *pm = &f->medium[HY_PM], *new = &f->medium[to];
+    double mbs = to == HY_PM ? pm->seq_write_mbs : pm->seq_read_mbs;
+    double stream = new->stream_ns > 0 ? new->stream_ns : new->read_ns / 10;
+    return HY_PAGE / 64 * stream / HY_MAX(threads, 1.0) + (mbs > 0 ? HY_PAGE * 1000 / mbs : 1);
+}
+
 /* May pages of these means change places? */
 static bool pays(const struct worth_exchange *x, double hot, double cold)
 {

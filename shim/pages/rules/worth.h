@@ -35,6 +35,10 @@ unsigned worth_score(uint16_t mean);
 /* The least mean of a rank. */
 double worth_least(unsigned score);
 
+/* What it costs the program that a page moves to `to`: the whole program waits for its transfer, if
+ * PM is what it waits for, and one of its threads for the lines, which have left the caches. */
+double worth_move_ns(const struct machine_figures *f, enum hy_tier to, double threads);
+
 /* An exchange: what a unit of a mean is worth in a pass (ns), what an exchange of two pages costs
  * the program, and how many passes it shall pay back in. */
 struct worth_exchange {
