@@ -86,12 +86,6 @@ static void *frees_all(void *b)
     return NULL;
 }
 
-static void *gets_all(void *b)
-{
-    get_all(b);
-    return NULL;
-}
-
 static uint64_t live_bytes(void)
 {
     struct heap_stats s;
