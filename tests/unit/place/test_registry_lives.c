@@ -2,6 +2,7 @@
  * Participants of one registry that are killed, start another program, fork, or live where their
  * process number says nothing. */
 #include "registry_other.h"
+#include "tests/unit/qemu.h"
 
 #include <sched.h>
 #include <sys/personality.h>
@@ -86,12 +87,14 @@ static void exec_and_reclaim(unsigned long persona)
 static void test_reexec_finds_its_old_slot(void **state)
 {
     (void)state;
+    SKIP_UNDER_QEMU("/proc/self/exe cannot be executed");
     exec_and_reclaim(PER_LINUX);
 }
 
 static void test_reexec_at_the_same_addresses_finds_its_old_slot(void **state)
 {
     (void)state;
+    SKIP_UNDER_QEMU("/proc/self/exe cannot be executed");
     exec_and_reclaim(PER_LINUX | ADDR_NO_RANDOMIZE);
 }
 

@@ -14,6 +14,7 @@
 #include "sites_util.h"
 #include "sys/walk/modules.h"
 #include "sys/walk/unwind.h"
+#include "tests/unit/qemu.h"
 
 static const char *self_path;
 
@@ -110,6 +111,7 @@ static int print_one(void)
 static void test_same_in_every_run(void **state)
 {
     (void)state;
+    SKIP_UNDER_QEMU("a shell cannot run this program");
     char cmd[900], first[2048], line[2048], base[64], other[64];
     int moved = 0;
     snprintf(cmd, sizeof(cmd), "'%s' --print '%s' '%s'", self_path, plugin_path[0], plugin_path[1]);
@@ -199,8 +201,10 @@ static void test_agrees_with_libunwind(void **state)
     pthread_t t;
     pthread_create(&t, NULL, walks, NULL);
     pthread_join(t, NULL);
-    one.huge(both, 0); /* not more than what is sure */
+    one.huge(both, 0); /* not more than what is sure; elsewhere the walk is libunwind's */
+#ifdef __x86_64__
     assert_true(n_ours >= 1 && n_ours < (unsigned)n_theirs);
+#endif
 }
 
 static volatile unsigned in_handler;
@@ -411,8 +415,8 @@ static void test_modules_come_and_go(void **state)
     }
     assert_int_equal(sites_count(), known);
     one = load(plugin_path[0]);
-    /* The case is only worth something if both builds lay at one address. */
-    assert_true(same_place > 100 || TEST_SANITIZED);
+    /* The case is only worth something if both builds lay at one address; qemu takes others. */
+    assert_true(same_place > 100 || TEST_SANITIZED || under_qemu());
 }
 
 int main(int argc, char **argv)

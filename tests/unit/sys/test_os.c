@@ -13,6 +13,7 @@
 
 #include "child.h"
 #include "sys/os.h"
+#include "tests/unit/qemu.h"
 
 static char dir[300];
 
@@ -30,6 +31,7 @@ static uint64_t vm_bytes(void)
 static void test_reserve(void **state)
 {
     (void)state;
+    SKIP_UNDER_QEMU("the address space and its limits are those that qemu keeps");
     static const size_t aligns[] = {4096, 65536, 2 << 20, 1 << 30};
     for (size_t i = 0; i < sizeof(aligns) / sizeof(aligns[0]); i++) {
         uint64_t before = vm_bytes();
@@ -58,6 +60,7 @@ static void test_reserve(void **state)
 static void test_reserve_more_than_the_machine(void **state)
 {
     (void)state;
+    SKIP_UNDER_QEMU("the address space and its limits are those that qemu keeps");
     void *p;
     uint64_t rss = os_rss_bytes();
     size_t n = (size_t)(TEST_SANITIZED || under_valgrind() ? 16 : 4096)
@@ -91,6 +94,7 @@ static void address_limit(void *arg)
 static void test_address_limit(void **state)
 {
     (void)state;
+    SKIP_UNDER_QEMU("the address space and its limits are those that qemu keeps");
     assert_true(os_address_limit() == UINT64_MAX || os_address_limit() > HY_MIB);
     if (TEST_SANITIZED) {
         print_message("RLIMIT_AS not tested: the sanitizer's shadow needs address space\n");
