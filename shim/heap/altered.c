@@ -16,7 +16,7 @@ static uint32_t head_of(uint32_t i)
 }
 
 /* A long run at eight pages a look. Nobody else alters pages of a block that is being freed. */
-bool altered_in(uint32_t i, uint32_t len)
+static bool altered_in(uint32_t i, uint32_t len)
 {
     const uint8_t *at = hy_hg.from_head + i, *end = at + len;
     uint64_t eight, seen = 0;
@@ -27,6 +27,11 @@ bool altered_in(uint32_t i, uint32_t len)
     for (; at < end; at++)
         seen |= *at;
     return seen & (ALTERED * UINT64_C(0x0101010101010101));
+}
+
+bool altered_run(uint32_t i)
+{
+    return altered_in(i, hy_hg.g[i].len);
 }
 
 static void forget(uint32_t i, uint32_t len)
@@ -100,7 +105,7 @@ unsigned altered_bin(uint32_t i)
     return heap_bin(0, granule_tier(i), hy_hg.g[head_of(i)].cls); /* above a line, nobody's */
 }
 
-unsigned altered_free(uint32_t i, void *block)
+void altered_free(uint32_t i, void *block)
 {
     unsigned bin = altered_bin(i);
     enum hy_tier t = granule_tier(i);
@@ -112,8 +117,8 @@ unsigned altered_free(uint32_t i, void *block)
     for (uint32_t k = from; ok && (uintptr_t)granule_addr(k + 1) <= end; k++)
         ok = !altered_in(k, 1) || renew(t, k, 1, true);
     hy_lock_release(&hy_pages[t].lock);
-    if (!ok)
-        return 0;
+    if (!ok) /* it is not used again */
+        return;
     __atomic_store_n(&hy_heap.map[i], (uint8_t)bin, __ATOMIC_RELAXED);
-    return bin;
+    cache_overflow(bin, block);
 }

@@ -13,19 +13,20 @@
 
 extern HY_HIDDEN bool hy_altered; /* any page, ever */
 
-bool altered_in(uint32_t i, uint32_t len);
+/* Any page of the run. */
+HY_COLD bool altered_run(uint32_t i);
 /* The run is free: it is mapped afresh, without memory. false: it cannot be, and is not used any
  * more. Under the tier's pages lock. */
 bool altered_renew(enum hy_tier t, uint32_t i, uint32_t len);
-/* A block of a span one of whose pages was altered (HEAP_ALTERED): its bin, and before it is
- * freed, 0: it cannot be used again. No lock is held. */
-unsigned altered_bin(uint32_t i);
-unsigned altered_free(uint32_t i, void *block);
+/* A block of a span one of whose pages was altered (HEAP_ALTERED): its bin; and it is freed. No
+ * lock is held. */
+HY_COLD unsigned altered_bin(uint32_t i);
+HY_COLD void altered_free(uint32_t i, void *block);
 
 /* Of a run that was freed: is it to be mapped afresh? */
-static inline bool run_is_altered(uint32_t i, uint32_t len)
+static inline bool run_is_altered(uint32_t i)
 {
-    return HY_UNLIKELY(__atomic_load_n(&hy_altered, __ATOMIC_RELAXED)) && altered_in(i, len);
+    return HY_UNLIKELY(__atomic_load_n(&hy_altered, __ATOMIC_RELAXED)) && altered_run(i);
 }
 
 #endif

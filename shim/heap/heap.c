@@ -302,8 +302,6 @@ void heap_free_slow(void *p)
     uint32_t i = granule_of(p);
     unsigned v = hy_heap.map[i];
 
-    if (HY_UNLIKELY(v == HEAP_ALTERED) && (v = altered_free(i, p)) == 0)
-        return;
     if (v >= 1 && v <= HEAP_BINS) {
         if (cache_holds(v, p))
             log_warn_once(&twice, "the program freed %p twice; ignored", p);
@@ -311,8 +309,10 @@ void heap_free_slow(void *p)
             cache_overflow(v, p);
     } else if (is_large_head(p)) {
         hy_heap.map[i] = 0;
-        if (run_is_altered(i, hy_hg.g[i].len) || !parked_put(i))
+        if (run_is_altered(i) || !parked_put(i))
             pages_free(i);
+    } else if (v == HEAP_ALTERED) {
+        altered_free(i, p);
     } else {
         log_warn_once(&warned, "the program freed %p, which is no block of ours; ignored", p);
     }
@@ -341,7 +341,7 @@ static bool resize_run(uint32_t i, size_t n)
 
     if (hy_locks_held() || (n <= SIZECLASS_MAX && g->len > SIZECLASS_MAX / HEAP_GRANULE) || g->away)
         return false; /* no lock now; or a class fits better; or its end would lie in the middle */
-    if (run_is_altered(i, g->len)) { /* no page of it is given back on its own */
+    if (run_is_altered(i)) { /* no page of it is given back on its own */
         if (size <= g->size)
             g->asked = n;
         return size <= g->size;

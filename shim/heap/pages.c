@@ -270,7 +270,7 @@ void pages_free_locked(enum hy_tier t, uint32_t head)
 
     /* Of what was striped, it is not the first pages that are in memory: it is not kept. */
     bool parted = g->state == RUN_LARGE && g->away, scattered = parted && g->striped;
-    bool altered = run_is_altered(head, g->len);
+    bool altered = run_is_altered(head);
     if (parted)
         call_back(head, g);
     if (HY_UNLIKELY(altered) && !altered_renew(t, head, g->len))
