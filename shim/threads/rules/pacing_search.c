@@ -72,7 +72,8 @@ static void aim(struct pacing_search *s, double left, double gives, threads_spee
         s->trial.owed_ns = 0;
     }
     s->trial.foreseen = foreseen(s, s->trial.count, speed, ctx);
-    thread_trial_lengthen(&s->trial);
+    if (s->others_lose > 0) /* more is risked than the purse covers */
+        thread_trial_lengthen(&s->trial);
 }
 
 /* What others would win by the next number, over its own best, less what is predicted to be lost:
