@@ -224,8 +224,8 @@ void central_give(void *const *in, unsigned n)
 
     for (unsigned k = 0; k < n; k++) {
         unsigned v = hy_heap.map[granule_of(in[k])];
-        if (HY_UNLIKELY(v == HEAP_ALTERED) && (v = altered_free(granule_of(in[k]), in[k])) == 0)
-            continue; /* the program altered it after it had freed it */
+        if (HY_UNLIKELY(v == HEAP_ALTERED)) /* after it was freed; it is renewed the next time */
+            v = altered_bin(granule_of(in[k]));
         if (HY_UNLIKELY(v == 0 || v > HEAP_BINS)) {
             warn_freed_wrongly(in[k]);
             continue;
