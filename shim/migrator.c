@@ -178,13 +178,14 @@ static void move_pages_of_pass(struct migrate_pass *pass)
         swaps = m.priced ? share_swaps(worth_swaps(&m.worth), growth) : 0;
     } else if (!trial && m.pace.caution > 0)
         swaps = clear = 0; /* one trial at a time */
+    uint64_t batch = WORTH_POOL; /* what comes down is lost if others take its place first */
     for (int empty = 0; empty < EMPTY_ROUNDS && open[HY_PM] && clock_goes_on();) {
         sampler_totals(bands, on);
         struct move_limits l = {
             .dram_pages = open[HY_DRAM] ? room_pages(&m.room, on, pass)
                                         : HY_MIN(room_pages(&m.room, on, pass), on[HY_DRAM]),
             .moves = counted ? pace_owed(&m.pace) : pace_moves(&m.pace),
-            .swaps = swaps - HY_MIN(swaps, pass->down_pages),
+            .swaps = HY_MIN(swaps - HY_MIN(swaps, pass->down_pages), counted ? batch : swaps),
             .clear = clear - HY_MIN(clear, pass->down_pages),
             .margin = MOVE_MARGIN,
             .below = counted ? m.worth.below : NULL,
@@ -201,6 +202,7 @@ static void move_pages_of_pass(struct migrate_pass *pass)
             break;
         m.balance.step = 0;
         empty = n ? 0 : empty + 1;
+        batch *= 2;
         for (unsigned i = 0; i < n && clock_goes_on(); i++)
             if (open[list[i].to] && !carry_out(&m.carrier, &list[i], pass, false))
                 open[list[i].to] = false;
