@@ -145,9 +145,18 @@ static bool fill_free(struct migrate_pass *pass)
 /* Exchanges that lose more than it costs go back, before others are tried. */
 static bool take_back(struct migrate_pass *pass)
 {
+    struct page_move list[LIST];
+    uint64_t before;
+    unsigned n;
     if (!m.worth.counted || !m.priced || !worth_takes_back(&m.worth))
         return false;
-    carry_losers(&m.carrier, pass);
+    do { /* as long as that changes something: pages may refuse to go */
+        before = pass->up_pages;
+        n = sampler_takeback(list, LIST, NULL);
+        for (unsigned i = 0; i < n && clock_goes_on(); i++)
+            if (!carry_out(&m.carrier, &list[i], pass, false))
+                break;
+    } while (pass->up_pages > before && clock_goes_on());
     worth_paid(&m.worth, pass->up_pages, pass->down_pages);
     worth_took_back(&m.worth, pass->up_pages);
     return true;
@@ -168,11 +177,9 @@ static void move_pages_of_pass(struct migrate_pass *pass)
         uint64_t growth = share_growth(&m.room.share, pass->stats.present);
         swaps = m.priced ? share_swaps(worth_swaps(&m.worth), growth) : 0;
     } else if (!trial && m.pace.caution > 0)
-        swaps = clear = 0;       /* one trial at a time */
+        swaps = clear = 0; /* one trial at a time */
     uint64_t batch = WORTH_POOL; /* what comes down is lost if others take its place first */
-    uint64_t end = counted ? clock_now_ns() + pass->look_ns : UINT64_MAX; /* it is old by then */
-    for (int empty = 0;
-         empty < EMPTY_ROUNDS && open[HY_PM] && clock_goes_on() && clock_now_ns() < end;) {
+    for (int empty = 0; empty < EMPTY_ROUNDS && open[HY_PM] && clock_goes_on();) {
         sampler_totals(bands, on);
         struct move_limits l = {
             .dram_pages = open[HY_DRAM] ? room_pages(&m.room, on, pass)
@@ -204,8 +211,6 @@ static void move_pages_of_pass(struct migrate_pass *pass)
     }
     if (counted)
         worth_paid(&m.worth, pass->up_pages, pass->down_pages);
-    /* Nothing of ours has the place of those that went for others. */
-    sampler_gave_back(pass->down_pages - HY_MIN(pass->down_pages, pass->up_pages));
     carry_end(&m.carrier, counted && pass->up_pages == pass->down_pages);
     /* There is more that is clear: the verdict on these is wanted soon. */
     if ((clear > 0 && pass->down_pages >= clear) || (counted && pass->down_pages > 0))
@@ -364,10 +369,7 @@ static bool one_pass(void)
     sampler_totals(pass.pages, pass.on);
     judge(&pass);
     moving = clock_now_ns();
-    if (!fills && m.worth.counted)
-        worth_paid(&m.worth, 0, carry_owed(&m.carrier, &pass));
-    if (!fills && pass.down_pages == 0 &&
-        !take_back(&pass)) /* what those bring is not mixed with it */
+    if (!fills && !take_back(&pass)) /* what those bring is not mixed with it */
         move_pages_of_pass(&pass);
     slept = clock_now_ns();
     m.judge.regretted = HY_MAX(m.judge.regretted, pass.regretted_pages);

@@ -2,11 +2,8 @@
 #include "pages/migrate_carry.h"
 
 #include "pages/migrate_books.h"
-#include "pages/migrate_clock.h"
 #include "place/policy.h"
 #include "sys/emulator.h"
-
-#define LIST 64u
 
 /* Runs of pages with one outcome go into the histories. */
 static void note_outcomes(struct beside *b, char *base, size_t pages, enum hy_tier to,
@@ -124,37 +121,4 @@ void carry_back(struct carrier *c, struct migrate_pass *pass)
                 pace_moved(c->pace, back.bytes / HY_PAGE, spent);
         }
     c->moves = 0;
-}
-
-/* false: no more of them can be moved now. */
-static bool carry_list(struct carrier *c, const struct page_move *list, unsigned n,
-                       struct migrate_pass *pass)
-{
-    unsigned i = 0;
-    while (i < n && clock_goes_on() && carry_out(c, &list[i], pass, false))
-        i++;
-    return i == n;
-}
-
-uint64_t carry_owed(struct carrier *c, struct migrate_pass *pass)
-{
-    struct page_move list[LIST];
-    uint64_t first = pass->down_pages, before;
-    bool all;
-    do { /* as long as that changes something: pages may refuse to go */
-        before = pass->down_pages;
-        all = carry_list(c, list, sampler_giveback(list, LIST), pass);
-        sampler_gave_back(pass->down_pages - before);
-    } while (all && pass->down_pages > before);
-    return pass->down_pages - first;
-}
-
-void carry_losers(struct carrier *c, struct migrate_pass *pass)
-{
-    struct page_move list[LIST];
-    uint64_t before;
-    do {
-        before = pass->up_pages;
-        (void)carry_list(c, list, sampler_takeback(list, LIST, NULL), pass);
-    } while (pass->up_pages > before && clock_goes_on());
 }

@@ -35,10 +35,5 @@ void carry_end(struct carrier *c, bool whole);
 void carry_count(struct carrier *c, uint64_t look_ns);
 /* The verdict was bad: pages that are still where the trial has put them change places again. */
 void carry_back(struct carrier *c, struct migrate_pass *pass);
-/* Where accesses are counted: pages go back for what went down and is gone, so that what comes next
- * finds the DRAM that it would have found (giveback_list); how many. */
-uint64_t carry_owed(struct carrier *c, struct migrate_pass *pass);
-/* The same: exchanges that turned out wrong go back (takeback_list). */
-void carry_losers(struct carrier *c, struct migrate_pass *pass);
 
 #endif

@@ -330,27 +330,6 @@ unsigned sampler_takeback(struct page_move *list, unsigned cap, uint64_t *ret_pa
     return n;
 }
 
-unsigned sampler_giveback(struct page_move *list, unsigned cap)
-{
-    struct move move[64];
-    unsigned n = 0;
-    hy_lock_take(&hy_sampler_lock);
-    if (hy_sampler && hy_sampler->map.owed > 0)
-        n = giveback_list(hy_sampler->history, hy_sampler->ranges, (uint64_t)hy_sampler->map.owed,
-                          move, HY_MIN(cap, (unsigned)HY_ARRAY_SIZE(move)));
-    to_addresses(move, n, list);
-    hy_lock_release(&hy_sampler_lock);
-    return n;
-}
-
-void sampler_gave_back(uint64_t pages)
-{
-    hy_lock_take(&hy_sampler_lock);
-    if (hy_sampler)
-        hy_sampler->map.owed -= (int64_t)pages;
-    hy_lock_release(&hy_sampler_lock);
-}
-
 bool sampler_all_on(const void *base, size_t bytes, enum hy_tier t)
 {
     uintptr_t from = (uintptr_t)base;

@@ -94,9 +94,6 @@ unsigned sampler_moves(const struct move_limits *l, uint64_t visits, struct page
                        unsigned cap, uint64_t *ret_regret);
 /* Moves that go back (takeback.h). */
 unsigned sampler_takeback(struct page_move *list, unsigned cap, uint64_t *ret_pairs);
-/* Pages to go back to PM, as what they came for is gone (giveback_list). */
-unsigned sampler_giveback(struct page_move *list, unsigned cap);
-void sampler_gave_back(uint64_t pages);
 /* Where accesses are counted by page: how they are priced from the next pass on, and what the
  * pages that we have moved were used more in the last one on DRAM than on PM, in units of worth.h.
  */

@@ -57,15 +57,6 @@ static void count(struct history *h, uint32_t head, uint64_t pages, int sign)
     h->map->band[tier_of(r)][score_band(h->map->score[r.passes][r.state & HEAT_MASK])] += n;
 }
 
-/* Pages moved that lie on DRAM, less such of PM; of some that are on one tier. */
-static int64_t moved_more(const struct history *h, enum hy_tier on, uint32_t first, uint32_t pages)
-{
-    int64_t n = 0;
-    for (uint32_t i = first; h->count && i < first + pages; i++)
-        n += h->count[i].moved;
-    return on == HY_DRAM ? n : -n;
-}
-
 static void write_head(struct history *h, uint32_t head, unsigned order, struct page_record r)
 {
     r.state = (uint8_t)((r.state & ~GROUP) | (order ? GROUP : 0));
@@ -177,7 +168,6 @@ void history_copy(struct history *to, const struct history *h, uint32_t from)
     for (uint32_t at = from; at < end;) {
         struct page_group g = history_group(h, at);
         uint32_t stop = HY_MIN(g.first + g.pages, end);
-        h->map->owed += moved_more(h, g.tier, at, stop - at);
         assign(to, at - from, stop - from, h->rec[g.first], h->count ? h->count + at : NULL);
         at = stop;
     }
@@ -185,10 +175,10 @@ void history_copy(struct history *to, const struct history *h, uint32_t from)
 
 void history_drop(struct history *h)
 {
-    for (uint32_t at = 0, n; at < h->pages; at += n) {
-        n = 1u << order_at(h, at);
+    for (uint32_t at = 0; at < h->pages;) {
+        uint32_t n = 1u << order_at(h, at);
         count(h, at, n, -1);
-        h->map->owed -= moved_more(h, tier_of(h->rec[at]), at, n);
+        at += n;
     }
     h->pages = 0;
 }
@@ -215,6 +205,21 @@ void history_watch(const struct history *h, uint32_t block, uint64_t random, str
         }
         at += n;
     }
+}
+
+struct page_seen seen_from_counts(uint64_t reads, uint64_t writes, uint64_t most)
+{
+    /* wide: counts may be anything */
+    unsigned __int128 top = HY_MAX(HY_MAX(reads, writes), HY_MAX(most, (uint64_t)1));
+    unsigned r = (unsigned)(((unsigned __int128)reads * HISTORY_ROUNDS + top - 1) / top);
+    unsigned w = (unsigned)(((unsigned __int128)writes * HISTORY_ROUNDS + top / 2) / top);
+    /* Rounding must not change the domain. */
+    if (write_domain(reads, writes))
+        w = HY_MAX(HY_MAX(w, 1u), (r + 1) / 2);
+    else if (w > 0 && 2 * w >= r)
+        w = (r - 1) / 2;
+    return (struct page_seen){.reads = (uint8_t)((1u << r) - 1),
+                              .writes = (uint8_t)((1u << w) - 1)};
 }
 
 struct observed {
@@ -436,17 +441,12 @@ static void rest(struct history *h, uint32_t first, uint32_t pages, enum rest_ki
         else
             cool = fills || why == FOUND ? 1u << COOL_SHIFT : COOL_MASK;
         r.state = (uint8_t)((r.state & ~COOL_MASK) | cool);
-        uint32_t n = 1u << order_at(h, at);
-        int64_t owed = h->map->owed - moved_more(h, tier_of(r), at, n);
-        /* Moved twice, it is back; what comes to PM for those that are owed is moved. */
-        for (uint32_t i = at; h->count && why != REFUSED && why != HELD && i < at + n; i++)
-            h->count[i].moved =
-                why == MOVED ? !h->count[i].moved : why == PLACED && to == HY_PM && owed > i - at;
+        for (uint32_t i = 0; h->count && why != REFUSED && why != HELD && i < 1u << order_at(h, at);
+             i++) /* moved twice, it is back */
+            h->count[at + i].moved = why == MOVED && !h->count[at + i].moved;
         if (why == MOVED || why == FOUND || why == PLACED)
             r.state = (uint8_t)((r.state & ~ON_PM) | (to == HY_PM ? ON_PM : 0));
         change(h, at, r);
-        if (why != MOVED) /* an exchange owes nothing */
-            h->map->owed = owed + moved_more(h, tier_of(r), at, n);
     }
 }
 
@@ -474,7 +474,6 @@ void history_absent(struct history *h, uint32_t first, uint32_t pages, enum hy_t
 {
     /* Resting for one pass: it ends in the one that finds them in memory. */
     struct page_record r = {.state = (uint8_t)(1u << COOL_SHIFT | (home == HY_PM ? ON_PM : 0))};
-    rest(h, first, pages, FOUND, home); /* what comes was not moved */
     if (first < h->pages)
         assign(h, first, first + HY_MIN(pages, h->pages - first), r,
                h->count ? h->count + first : NULL);

@@ -31,7 +31,6 @@ struct heat_map {
     uint64_t movable[HY_TIERS][SCORES];
     uint64_t band[HY_TIERS][BANDS]; /* the same by what they do, whatever ranks them */
     uint64_t on[HY_TIERS];
-    int64_t owed; /* pages moved to PM that are gone, less such of DRAM: see giveback_list */
     uint64_t
         came[SCORES]; /* worth of accesses, of late, to pages that had this score before them */
     uint8_t score[256][HEAT_MAX + 1]; /* page_score of every record */

@@ -133,18 +133,3 @@ unsigned takeback_list(struct history *h, unsigned ranges, struct move *list, un
         memmove(list + downs, up, ups * sizeof(*up));
     return downs + ups;
 }
-
-unsigned giveback_list(struct history *h, unsigned ranges, uint64_t pages, struct move *list,
-                       unsigned cap)
-{
-    uint64_t moved[HY_TIERS][SCORES] = {{0}}, take[SCORES] = {0};
-    for (struct cursor p = {0}; next_moved(h, ranges, &p); p.page++) {
-        struct page_group g = history_group(&h[p.range], p.page);
-        moved[g.tier][g.score]++;
-    }
-    for (unsigned s = 0; s < SCORES && pages > 0; s++) {
-        take[s] = HY_MIN(moved[HY_DRAM][s], pages);
-        pages -= take[s];
-    }
-    return collect(h, ranges, HY_DRAM, take, list, cap);
-}

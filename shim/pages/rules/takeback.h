@@ -34,10 +34,4 @@ bool exchange_loses(const struct exchange_account *a, double back_ns);
 unsigned takeback_list(struct history *h, unsigned ranges, struct move *list, unsigned cap,
                        uint64_t *ret_pairs);
 
-/* What was moved to PM may be gone by now. First touch would have its DRAM free for what comes
- * next, so as many of those that took its place go back, the lowest ranks first: at most `pages`.
- */
-unsigned giveback_list(struct history *h, unsigned ranges, uint64_t pages, struct move *list,
-                       unsigned cap);
-
 #endif

@@ -189,45 +189,6 @@ static void neighbours_go_back_in_one_call(void **state)
     history_drop(&h);
 }
 
-/* First touch would have the DRAM of what is gone free for what comes next. */
-static void what_took_the_place_of_the_dead_goes_back(void **state)
-{
-    static uint8_t reads[PAGES];
-    struct history h;
-    struct move move[64];
-    (void)state;
-    begin(&h);
-    memset(reads, 0, sizeof(reads));
-    for (uint32_t i = 0; i < 20; i++) {
-        swap(&h, i, PAGES - 20 + i);
-        reads[PAGES - 20 + i] = (uint8_t)(i < 8 ? 60 : 200);
-    }
-    use(&h, reads, 16);
-    assert_int_equal(map.owed, 0); /* an exchange owes nothing */
-    assert_int_equal(giveback_list(&h, 1, 0, move, 64), 0);
-    history_absent(&h, 0, 12, HY_DRAM);
-    assert_int_equal(map.owed, 12);
-    /* New pages that come to PM for that: one of the exchange again, as losses tell. */
-    history_placed(&h, 0, 4, HY_PM);
-    assert_int_equal(map.owed, 8);
-    assert_true(counts[0].moved);
-    assert_int_equal(giveback_list(&h, 1, 8, move, 64), 1);
-    assert_int_equal(move[0].to, HY_PM);
-    assert_int_equal(move[0].first, PAGES - 20); /* those that are used least */
-    assert_int_equal(move[0].pages, 8);
-    history_moved(&h, move[0].first, move[0].pages, HY_PM);
-    assert_false(counts[PAGES - 20].moved); /* it is back */
-    map.owed -= 8;
-    /* What came up and is gone has freed DRAM: that much is not owed any more. */
-    history_absent(&h, PAGES - 12, 12, HY_DRAM);
-    assert_int_equal(map.owed, -12);
-    history_placed(&h, 4, 4, HY_PM);
-    assert_int_equal(map.owed, -12);
-    assert_false(counts[4].moved);
-    history_drop(&h);
-    assert_int_equal(map.owed, 0); /* with its 12 on PM the last pair is gone */
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,7 +197,6 @@ int main(void)
         cmocka_unit_test(only_pairs_that_are_wrong_go_back),
         cmocka_unit_test(long_lists_come_in_parts),
         cmocka_unit_test(neighbours_go_back_in_one_call),
-        cmocka_unit_test(what_took_the_place_of_the_dead_goes_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
