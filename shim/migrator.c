@@ -147,12 +147,11 @@ static bool take_back(struct migrate_pass *pass)
 {
     struct page_move list[LIST];
     uint64_t before;
-    unsigned n;
     if (!m.worth.counted || !m.priced || !worth_takes_back(&m.worth))
         return false;
     do { /* as long as that changes something: pages may refuse to go */
         before = pass->up_pages;
-        n = sampler_takeback(list, LIST, NULL);
+        unsigned n = sampler_takeback(list, LIST, NULL);
         for (unsigned i = 0; i < n && clock_goes_on(); i++)
             if (!carry_out(&m.carrier, &list[i], pass, false))
                 break;
@@ -168,7 +167,7 @@ static void move_pages_of_pass(struct migrate_pass *pass)
     uint64_t bands[HY_TIERS][BANDS], on[HY_TIERS], regret = 0;
     bool open[HY_TIERS] = {true, true};
     uint64_t swaps = pace_swaps(&m.pace, pass->on[HY_DRAM]);
-    uint64_t clear = pace_clear(&m.pace, pass->on[HY_DRAM]);
+    uint64_t clear = pace_clear(&m.pace, pass->on[HY_DRAM]), batch = WORTH_POOL;
     bool counted = sampler_period() > 0, trial = !judge_waits(&m.judge);
     if (trial)
         carry_begin(&m.carrier);
@@ -178,7 +177,6 @@ static void move_pages_of_pass(struct migrate_pass *pass)
         swaps = m.priced ? share_swaps(worth_swaps(&m.worth), growth) : 0;
     } else if (!trial && m.pace.caution > 0)
         swaps = clear = 0; /* one trial at a time */
-    uint64_t batch = WORTH_POOL; /* what comes down is lost if others take its place first */
     for (int empty = 0; empty < EMPTY_ROUNDS && open[HY_PM] && clock_goes_on();) {
         sampler_totals(bands, on);
         struct move_limits l = {
@@ -202,7 +200,7 @@ static void move_pages_of_pass(struct migrate_pass *pass)
             break;
         m.balance.step = 0;
         empty = n ? 0 : empty + 1;
-        batch *= 2;
+        batch = HY_MIN(2 * batch, swaps); /* the first whose room others take is the last */
         for (unsigned i = 0; i < n && clock_goes_on(); i++)
             if (open[list[i].to] && !carry_out(&m.carrier, &list[i], pass, false))
                 open[list[i].to] = false;
