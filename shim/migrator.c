@@ -147,12 +147,11 @@ static bool take_back(struct migrate_pass *pass)
 {
     struct page_move list[LIST];
     uint64_t before;
-    unsigned n;
     if (!m.worth.counted || !m.priced || !worth_takes_back(&m.worth))
         return false;
     do { /* as long as that changes something: pages may refuse to go */
         before = pass->up_pages;
-        n = sampler_takeback(list, LIST, NULL);
+        unsigned n = sampler_takeback(list, LIST, NULL);
         for (unsigned i = 0; i < n && clock_goes_on(); i++)
             if (!carry_out(&m.carrier, &list[i], pass, false))
                 break;
@@ -168,7 +167,7 @@ static void move_pages_of_pass(struct migrate_pass *pass)
     uint64_t bands[HY_TIERS][BANDS], on[HY_TIERS], regret = 0;
     bool open[HY_TIERS] = {true, true};
     uint64_t swaps = pace_swaps(&m.pace, pass->on[HY_DRAM]);
-    uint64_t clear = pace_clear(&m.pace, pass->on[HY_DRAM]);
+    uint64_t clear = pace_clear(&m.pace, pass->on[HY_DRAM]), batch = WORTH_POOL;
     bool counted = sampler_period() > 0, trial = !judge_waits(&m.judge);
     if (trial)
         carry_begin(&m.carrier);
@@ -184,7 +183,7 @@ static void move_pages_of_pass(struct migrate_pass *pass)
             .dram_pages = open[HY_DRAM] ? room_pages(&m.room, on, pass)
                                         : HY_MIN(room_pages(&m.room, on, pass), on[HY_DRAM]),
             .moves = counted ? pace_owed(&m.pace) : pace_moves(&m.pace),
-            .swaps = swaps - HY_MIN(swaps, pass->down_pages),
+            .swaps = HY_MIN(swaps - HY_MIN(swaps, pass->down_pages), counted ? batch : swaps),
             .clear = clear - HY_MIN(clear, pass->down_pages),
             .margin = MOVE_MARGIN,
             .below = counted ? m.worth.below : NULL,
@@ -201,6 +200,7 @@ static void move_pages_of_pass(struct migrate_pass *pass)
             break;
         m.balance.step = 0;
         empty = n ? 0 : empty + 1;
+        batch = HY_MIN(2 * batch, swaps); /* the first whose room others take is the last */
         for (unsigned i = 0; i < n && clock_goes_on(); i++)
             if (open[list[i].to] && !carry_out(&m.carrier, &list[i], pass, false))
                 open[list[i].to] = false;

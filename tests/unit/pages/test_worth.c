@@ -187,6 +187,20 @@ static void pages_change_places_by_worth(void **state)
     history_drop(&h);
 }
 
+/* The transfer is waited for by all threads, the page's lines by one of them. */
+static void many_threads_pay_less_for_a_move(void **state)
+{
+    struct machine_figures f = {
+        .medium = {{.read_ns = 100, .stream_ns = 10, .seq_read_mbs = 100000},
+                   {.read_ns = 300, .seq_read_mbs = 4096, .seq_write_mbs = 1024}}};
+    (void)state;
+    assert_float_equal(worth_move_ns(&f, HY_DRAM, 1), 640 + 1000, 1e-6);
+    assert_float_equal(worth_move_ns(&f, HY_DRAM, 8), 80 + 1000, 1e-6);
+    assert_float_equal(worth_move_ns(&f, HY_PM, 1), 1920 + 4000, 1e-6);
+    assert_float_equal(worth_move_ns(&f, HY_PM, 8), 240 + 4000, 1e-6);
+    assert_float_equal(worth_move_ns(&f, HY_PM, 0), 1920 + 4000, 1e-6); /* none ran at the time */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +212,7 @@ int main(void)
         cmocka_unit_test(luck_moves_nothing),
         cmocka_unit_test(what_does_not_pay_stays),
         cmocka_unit_test(pages_change_places_by_worth),
+        cmocka_unit_test(many_threads_pay_less_for_a_move),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
