@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "core/pause.h"
+#include "heap/heap.h"
 #include "process/process.h"
 #include "sys/dl.h"
 #include "sys/lock.h"
@@ -80,8 +81,10 @@ static bool call_begins(enum effect e)
 {
     if (e == SANDBOX || e == STRICT)
         runtime_sandboxed();
-    if (e == STRICT && !hy_locks_held())
+    if (e == STRICT && !hy_locks_held()) {
         make_ready();
+        heap_confine(true);
+    }
     return e == RIGHTS && pause_for_main();
 }
 
@@ -89,6 +92,8 @@ static void call_ends(enum effect e, bool paused, long result)
 {
     if ((e == SANDBOX || e == STRICT) && result == -1)
         runtime_sandbox_failed();
+    if (e == STRICT)
+        heap_confine(result != -1);
     control_resume(paused);
 }
 

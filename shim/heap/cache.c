@@ -41,7 +41,7 @@ static void *from_slab(size_t bytes)
     void *m;
     bytes = hy_align_up(bytes, 16);
     if ((size_t)(slab_end - slab) < bytes) {
-        if (os_map_anon(SLAB_BYTES, &m))
+        if (heap_is_confined() || os_map_anon(SLAB_BYTES, &m))
             return NULL;
         slab = m;
         slab_end = slab + SLAB_BYTES;

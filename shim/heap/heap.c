@@ -99,6 +99,18 @@ bool heap_is_all_resident(void)
     return __atomic_load_n(&resident, __ATOMIC_RELAXED);
 }
 
+static __thread bool confined __attribute__((tls_model("initial-exec")));
+
+void heap_confine(bool is)
+{
+    confined = is;
+}
+
+bool heap_is_confined(void)
+{
+    return confined;
+}
+
 /* In the rest of the last page where that gives some choice, and of sampled blocks always. */
 static inline unsigned colours_of(size_t n, bool sampled)
 {

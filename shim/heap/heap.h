@@ -44,8 +44,8 @@ struct heap_host {
     /* As purge, the addresses as well; restore comes before they are used again (NULL: never).
      * 0 bytes: of all that has not been taken yet. */
     int (*release)(enum hy_tier tier, void *base, size_t bytes);
-    /* Whatever is mapped there gives way to memory of the tier, zeroed: of a block that is freed, or
-     * goes on being part of a span in use (NULL: never). */
+    /* Whatever is mapped there gives way to memory of the tier, zeroed: of a block that is freed,
+     * or goes on being part of a span in use (NULL: never). */
     int (*renew)(enum hy_tier tier, void *base, size_t bytes, bool in_use);
     /* Give back whole pages of a block that is in use (NULL: never); false: they stay. */
     bool (*trim)(enum hy_tier tier, void *base, size_t bytes);
@@ -133,6 +133,9 @@ int heap_under_lock(enum hy_tier t, char *base, size_t bytes, bool keep,
 /* The program alters pages of a block of its own (heap_overlaps): they are mapped afresh before
  * another block lies there. */
 void heap_note_altered(const void *base, size_t bytes);
+/* This thread can have no more memory (seccomp's strict mode): its blocks come from what there is.
+ */
+void heap_confine(bool is);
 void heap_all_resident(bool is); /* mlockall: what is not needed costs as much as what is */
 /* Give back what has lain free since the last tick; at most max_bytes. */
 void heap_decay(enum hy_tier t, size_t max_bytes);

@@ -145,6 +145,7 @@ bool central_is_valid(void);
 
 /* heap.c: every page is in memory, used or not. */
 bool heap_is_all_resident(void);
+bool heap_is_confined(void);
 
 /* favour.c */
 /* A class is served from the other tier first / the favoured one can serve it again. */

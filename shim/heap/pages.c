@@ -83,6 +83,8 @@ static void *take_little(enum hy_tier t, uint32_t len, uint32_t *ret_n)
 static bool grow(enum hy_tier t, uint32_t len)
 {
     struct pages *p = &hy_pages[t];
+    if (heap_is_confined())
+        return false;
     uint32_t share = (uint32_t)HY_MIN(p->taken_granules / CHUNK_SHARE, (uint64_t)CHUNK_MAX);
     uint32_t least = hy_align_up(len, CHUNK_GRANULES);
     uint32_t n = heap_is_all_resident()
