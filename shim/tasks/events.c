@@ -201,6 +201,6 @@ int tasks_code(unsigned function, struct module *ret, uintptr_t *ret_offset)
     if (!__atomic_load_n(&f->known, __ATOMIC_ACQUIRE))
         return -ENOENT;
     *ret = f->code;
-    *ret_offset = f->fn - f->code.bias;
+    *ret_offset = __atomic_load_n(&f->fn, __ATOMIC_RELAXED) - f->code.bias;
     return 0;
 }
