@@ -151,9 +151,13 @@ static void __attribute__((format(printf, 2, 0))) log_line(int number, const cha
     char line[LINE_MAX_BYTES];
     int saved = errno;
     hy_guard_enter(); /* vsnprintf may allocate for odd formats */
-    /* A filter may kill for the number, and then it is not written. */
-    bool silent = __atomic_load_n(&log_state.silent, __ATOMIC_ACQUIRE);
-    int n = snprintf(line, sizeof(line), "hybrid[%ld]: ", silent ? 0 : raw0(SYS_getpid));
+    /* A filter may kill for the number, and then it is not written; nor does one come meanwhile. */
+    long pid = 0;
+    if (!__atomic_load_n(&log_state.silent, __ATOMIC_ACQUIRE) && os_calls_begin()) {
+        pid = raw0(SYS_getpid);
+        os_calls_end();
+    }
+    int n = snprintf(line, sizeof(line), "hybrid[%ld]: ", pid);
     int m = vsnprintf(line + n, sizeof(line) - (size_t)n, fmt, ap);
     size_t len = (size_t)n;
     if (m > 0)
