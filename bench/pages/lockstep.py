@@ -6,9 +6,9 @@
 
 A program with a hot set, once alone and once beside four busy loops: its virtual time, how many
 passes the pages' thread made, and how many pages it moved. --check, status 1 where they differ by
-more than the luck of sampling, which decides on doubtful exchanges and on the passes that judge
-them: 3 % of the time, a half of the passes and of the pages. (Threads that come late in virtual
-time: up to 8 % of the time, and five times as many pages.)"""
+more than the luck of sampling, which decides on doubtful exchanges: 3 % of the time, a half of the
+pages. (Threads that come late in virtual time: up to 8 % of the time, and five times as many pages.)
+Passes are told and not judged: those that judge an exchange are short, and their number is luck."""
 import argparse
 import contextlib
 import json
@@ -20,7 +20,7 @@ import tempfile
 import pages
 
 NAME, DRAM, BUSY = "hotset", 2 * pages.MIB, 4
-MOST = {"ms": 0.03, "passes": 0.5, "moved": 0.5}  # of the larger
+MOST = {"ms": 0.03, "moved": 0.5}  # of the larger
 
 
 @contextlib.contextmanager
@@ -54,9 +54,9 @@ def main():
     with tempfile.TemporaryDirectory(prefix="hybrid-lockstep-") as folder:
         alone, beside = (run(bench, folder, n) for n in (0, BUSY))
     wrong = []
-    for key, share in MOST.items():
+    for key in alone:
         print(f"{key:8}{alone[key]:10.2f} alone {beside[key]:10.2f} beside {BUSY} busy loops")
-        if abs(alone[key] - beside[key]) > share * max(alone[key], beside[key]):
+        if abs(alone[key] - beside[key]) > MOST.get(key, 1) * max(alone[key], beside[key]):
             wrong.append(f"{key} differ")
     for line in wrong:
         print(f"WRONG {line}")
