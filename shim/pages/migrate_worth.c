@@ -92,8 +92,9 @@ void worth_end(struct migrate_worth *v)
 uint64_t worth_swaps(const struct migrate_worth *v)
 {
     /* Of the purse, the way back as well. */
-    double pairs = exchange_may_spend(&v->account, PAYS_IN * (double)v->passes) / worth_exchange_ns(v) +
-                   HY_MAX(purse_left(), 0.0) / (2 * worth_exchange_ns(v));
+    double pairs =
+        exchange_may_spend(&v->account, PAYS_IN * (double)v->passes) / worth_exchange_ns(v) +
+        HY_MAX(purse_left(), 0.0) / (2 * worth_exchange_ns(v));
     return (uint64_t)pairs;
 }
 

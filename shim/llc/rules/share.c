@@ -27,8 +27,8 @@ static double alike(void *unused, unsigned ways)
     return 1;
 }
 
-/* No thread moves: a way less shows in the first window. What it had in the others may serve it for longer; that
- * ends as others need the place, and is_behind looks for it. */
+/* No thread moves: a way less shows in the first window. What it had in the others may serve it for
+ * longer; that ends as others need the place, and is_behind looks for it. */
 static void begin(struct llc_share *s)
 {
     s->search.trial.at_once = true;

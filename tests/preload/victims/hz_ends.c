@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Ways to begin and to end: exit before main, in a handler of exit, of a signal, in a thread, in a destructor; forks
- * and execs in each of them; the library opened and closed by a program that runs without it. What is said goes
- * through stdio, so that what a copy has not said yet is seen twice. */
+ * Ways to begin and to end: exit before main, in a handler of exit, of a signal, in a thread, in a
+ * destructor; forks and execs in each of them; the library opened and closed by a program that runs
+ * without it. What is said goes through stdio, so that what a copy has not said yet is seen twice.
+ */
 #include "victim.h"
 
 #include <dlfcn.h>
@@ -25,7 +26,8 @@ static void churn(void)
     }
 }
 
-/* A child that ends by `end`: 0 exit, 1 _exit, 2 exec of a program that does nothing, 3 the same after vfork. */
+/* A child that ends by `end`: 0 exit, 1 _exit, 2 exec of a program that does nothing, 3 the same
+ * after vfork. */
 static void child(int end)
 {
     static char *const nothing[] = {"true", NULL};

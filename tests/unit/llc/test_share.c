@@ -131,7 +131,8 @@ static void what_it_loses_later_is_given_back_in_a_window(void **state)
     assert_true(llc_share_kept(&r.share));
 }
 
-/* What it had in the cache serves it for `longer` windows: it seems to do without in every trial. */
+/* What it had in the cache serves it for `longer` windows: it seems to do without in every trial.
+ */
 static void one_that_loses_later_than_a_trial_lasts(unsigned longer, double speed)
 {
     struct run r = {0};
