@@ -20,11 +20,11 @@
 
 static struct {
     bool asked, emulated;
-    uint32_t few; /* read by threads that start a program */
     struct llc_group group;
     struct llc_share share;
     struct llc_view view;
 } lc;
+static uint32_t few_ways; /* read by threads that start a program */
 
 /* For llc_get, which the thread at exit calls. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -33,7 +33,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bool is_few(void)
 {
-    return __atomic_load_n(&lc.few, __ATOMIC_ACQUIRE) != 0;
+    return __atomic_load_n(&few_ways, __ATOMIC_ACQUIRE) != 0;
 }
 
 static int move(bool few, char *why, size_t cap)
@@ -105,12 +105,12 @@ static void set(bool few)
         return;
     e = move(few, why, sizeof(why));
     if (e == 0) {
-        __atomic_store_n(&lc.few, few, __ATOMIC_RELEASE);
+        __atomic_store_n(&few_ways, few, __ATOMIC_RELEASE);
         return;
     }
     log_warn("the share of the last-level cache cannot be changed (%s); it is left as it is", why);
     (void)move(false, why, sizeof(why)); /* those that were moved already */
-    __atomic_store_n(&lc.few, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&few_ways, 0, __ATOMIC_RELEASE);
     pthread_mutex_lock(&lock);
     lc.view.possible = lc.view.now = false;
     pthread_mutex_unlock(&lock);

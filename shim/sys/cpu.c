@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Calls behind the hooks about CPUs and programs. See cpu.h. */
+ * Calls behind the hooks about CPUs. See cpu.h. */
 #include "sys/cpu.h"
 
 #include <errno.h>
@@ -21,24 +21,6 @@ const struct cpu_ops *next_cpu(void)
         RESOLVE(ops, thread_set, "pthread_setaffinity_np");
         RESOLVE(ops, sysconf, "sysconf");
         RESOLVE(ops, nprocs, "get_nprocs");
-        __atomic_store_n(&calls_found, true, __ATOMIC_RELEASE);
-    }
-    return &ops;
-}
-
-const struct exec_ops *next_exec(void)
-{
-    static struct exec_ops ops;
-    static bool calls_found;
-    if (!__atomic_load_n(&calls_found, __ATOMIC_ACQUIRE)) {
-        RESOLVE(ops, execve, "execve");
-        RESOLVE(ops, execvpe, "execvpe");
-        RESOLVE(ops, fexecve, "fexecve");
-        RESOLVE(ops, execveat, "execveat");
-        RESOLVE(ops, spawn, "posix_spawn");
-        RESOLVE(ops, spawnp, "posix_spawnp");
-        RESOLVE(ops, system, "system");
-        RESOLVE(ops, popen, "popen");
         __atomic_store_n(&calls_found, true, __ATOMIC_RELEASE);
     }
     return &ops;

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * The calls about CPUs and programs behind our hooks. Through the next library in the
+ * The calls about CPUs behind our hooks. Through the next library in the
  * chain, never by system call: an emulated machine has CPUs of its own. */
 #ifndef HYBRID_SYS_CPU_H
 #define HYBRID_SYS_CPU_H
 
 #include <pthread.h>
 #include <sched.h>
-#include <spawn.h>
-#include <stdio.h>
 
 #include "base/cpuset.h"
 
@@ -20,20 +18,6 @@ struct cpu_ops {
     int (*nprocs)(void);
 };
 const struct cpu_ops *next_cpu(void);
-
-struct exec_ops {
-    int (*execve)(const char *, char *const[], char *const[]);
-    int (*execvpe)(const char *, char *const[], char *const[]);
-    int (*fexecve)(int, char *const[], char *const[]);
-    int (*execveat)(int, const char *, char *const[], char *const[], int); /* may be NULL */
-    int (*spawn)(pid_t *, const char *, const posix_spawn_file_actions_t *,
-                 const posix_spawnattr_t *, char *const[], char *const[]);
-    int (*spawnp)(pid_t *, const char *, const posix_spawn_file_actions_t *,
-                  const posix_spawnattr_t *, char *const[], char *const[]);
-    int (*system)(const char *);
-    FILE *(*popen)(const char *, const char *);
-};
-const struct exec_ops *next_exec(void);
 
 /* CPUs that a thread of this process may run on; tid 0: the calling one. 0 or -errno; errno
  * is kept. -EINVAL also on a machine with more than HY_CPUS. */

@@ -317,11 +317,13 @@ void threadcap_was_set(pid_t tid)
 
 bool threadcap_open(void)
 {
+    if (HY_LIKELY(!threadcap_active()))
+        return false;
     const struct masks *m = masks();
     /* The mask decides, not the thread's number: one that was made by a pinned thread, or is
      * a child of vfork, has a mask of the user's as well. */
-    return HY_UNLIKELY(threadcap_active()) && !runtime_is_sandboxed() &&
-           !cpus_equal(&m->now, &m->base) && has_mask(&m->now) && cpu_set(0, &m->base) == 0;
+    return !runtime_is_sandboxed() && !cpus_equal(&m->now, &m->base) && has_mask(&m->now) &&
+           cpu_set(0, &m->base) == 0;
 }
 
 void threadcap_close(bool opened)
