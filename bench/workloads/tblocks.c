@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * OpenMP tasks on blocks of one large array: each goes over its block SWEEPS times, and the next
- * round's task on it depends on it.
+ * round's task on it depends on it. Built with TASKLOOP (tloop), a taskloop does the same: what it
+ * is going to use nobody tells. It counts forwards and backwards by turns, by numbers with a sign
+ * and without, which are two calls of libgomp.
  *
  * How often a task uses its data decides whether moving them to DRAM first can pay: SWEEPS is set
  * by the build (tblocks1, tblocks16, tblocks64). Each element gets the same number of updates, so
@@ -39,12 +41,25 @@ static void work(struct wl *w, unsigned id)
         return;
 #pragma omp parallel num_threads(w->threads)
 #pragma omp single
-    for (unsigned round = 0; round < w->rounds; round++)
+    for (unsigned round = 0; round < w->rounds; round++) {
+#ifdef TASKLOOP
+        if (round % 2 == 0) {
+#pragma omp taskloop grainsize(1)
+            for (unsigned long long b = 0; b < blocks; b++)
+                sweep(data + b * BLOCK);
+        } else {
+#pragma omp taskloop grainsize(1)
+            for (long b = (long)blocks - 1; b >= 0; b--)
+                sweep(data + b * BLOCK);
+        }
+#else
         for (size_t b = 0; b < blocks; b++) {
             double *p = data + b * BLOCK;
 #pragma omp task depend(inout : p[0]) firstprivate(p)
             sweep(p);
         }
+#endif
+    }
 }
 
 static bool verify(struct wl *w)
@@ -58,8 +73,13 @@ static bool verify(struct wl *w)
 }
 
 const struct workload workload = {
+#ifdef TASKLOOP
+    .name = "tloop",
+    .about = "A taskloop over blocks of an array.",
+#else
     .name = "tblocks",
     .about = "OpenMP tasks that sweep over blocks of an array.",
+#endif
     .size = 16,
     .rounds = 4,
     .prepare = prepare,
