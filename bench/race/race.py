@@ -190,8 +190,9 @@ def main():
     if args.list and not args.programs:
         show_list(setup)
         return 0
-    # As Ctrl-C: the programs end with us, and nothing stays in memory.
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    # As Ctrl-C, which a race in the background ignores: the programs end with us, and nothing stays
+    # in memory.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sweep()
     if args.programs:
         return programs_race.main(args, setup)

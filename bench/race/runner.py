@@ -112,19 +112,22 @@ def scratch_folder():
 
 @contextlib.contextmanager
 def uninterrupted():
-    """Ctrl-C waits: within Popen it would leave a program that nobody knows of. A handler and
-    no mask, which the program would inherit."""
+    """Ctrl-C and SIGTERM wait: within Popen they would leave a program that nobody knows of. Handlers
+    and no mask, which the program would inherit."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     caught = []
-    before = signal.signal(signal.SIGINT, lambda *_: caught.append(True))
+    # What is ignored stays so: a handler would end with the program's exec.
+    before = {s: signal.signal(s, lambda number, _: caught.append(number))
+              for s in (signal.SIGINT, signal.SIGTERM) if callable(signal.getsignal(s))}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
-        if caught:
-            signal.raise_signal(signal.SIGINT)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in caught[:1]:
+            signal.raise_signal(number)
 
 
 def read_json(path):

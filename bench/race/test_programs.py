@@ -313,13 +313,21 @@ class Races(unittest.TestCase):
         self.assertEqual((status, "not done after" in text), (1, True))
 
     def test_an_interrupted_race_leaves_nothing_behind(self):
+        for background in False, True:  # Ctrl-C is ignored there
+            with self.subTest(background=background):
+                self.interrupt(background)
+
+    def interrupt(self, background):
         self.add("good", PROGRAM.replace("echo run",
                                          "echo $$ > $(dirname $0)/pid; exec sleep 60; echo"))
-        child = subprocess.Popen([sys.executable, os.path.join(HERE, "race.py"), "--build", "/none",
-                                  "--programs", self.folder.name, "--contenders", "linux", "--out",
-                                  self.folder.name + "/out"], stdout=subprocess.DEVNULL,
-                                 stderr=subprocess.DEVNULL)
         pid = os.path.join(self.folder.name, "pid")
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(pid)
+        begin = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh"] if background else []
+        child = subprocess.Popen([*begin, sys.executable, os.path.join(HERE, "race.py"), "--build",
+                                  "/none", "--programs", self.folder.name, "--contenders", "linux",
+                                  "--out", self.folder.name + "/out"], stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL)
         end = time.monotonic() + 60
         while time.monotonic() < end and not (os.path.exists(pid) and os.path.getsize(pid)):
             time.sleep(0.01)
