@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "core/pause.h"
 #include "core/state.h"
 #include "heap/heap.h"
 #include "sys/dl.h"
@@ -49,6 +50,13 @@ bool malloc_is_one_family(void)
 {
     bool theirs = IS_THEIRS(malloc);
     return IS_THEIRS(calloc) == theirs && IS_THEIRS(realloc) == theirs && IS_THEIRS(free) == theirs;
+}
+
+bool malloc_is_for_threads(void)
+{
+    struct dl_object o;
+    return runtime_has_made_thread() || !IS_THEIRS(malloc) ||
+           dl_find((const void *)malloc, &o) != 0 || o.name[0] != '\0';
 }
 
 HY_EXPORT void *malloc(size_t n)

@@ -43,8 +43,9 @@ bool runtime_is_sandboxed(void);
  * Reads files the first time. Then the process stays on DRAM, and says nothing, until a thread of
  * its own shows that they may. */
 bool runtime_lets_threads(void);
-/* The program has made a thread: filters let it. */
+/* The program has made a thread: filters let it, and its allocator stands it. */
 void runtime_thread_made(void);
+bool runtime_has_made_thread(void);
 /* Not in a child of vfork, where this memory is another process's. */
 bool pause_memory_is_ours(void);
 /* A child for which no handler ran (a raw system call): it has no thread of ours to wait for. */

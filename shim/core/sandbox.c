@@ -41,8 +41,16 @@ bool runtime_lets_threads(void)
     return __atomic_load_n(&inherited, __ATOMIC_RELAXED) == THREADS;
 }
 
+static uint8_t thread_made;
+
+bool runtime_has_made_thread(void)
+{
+    return __atomic_load_n(&thread_made, __ATOMIC_RELAXED) != 0;
+}
+
 void runtime_thread_made(void)
 {
+    __atomic_store_n(&thread_made, 1, __ATOMIC_RELAXED);
     if (HY_UNLIKELY(__atomic_load_n(&inherited, __ATOMIC_RELAXED) == NO_THREADS)) {
         __atomic_store_n(&inherited, THREADS, __ATOMIC_RELAXED);
         log_silence(runtime_is_sandboxed());

@@ -31,6 +31,10 @@ enum hy_state runtime_state(void);
 /* Have malloc, calloc, realloc and free the same owner, us or somebody else? A program that defines
  * some of them lives as long as no library uses the others (malloc_hook.c). */
 bool malloc_is_one_family(void);
+/* May code that allocates, as the loader's does, run in threads of ours and before main? Not where
+ * the executable has a malloc of its own and has made no thread: its malloc need know of neither.
+ */
+bool malloc_is_for_threads(void);
 /* From one state to another; false when the state was not `from` (another thread
  * was first): then nothing changed. */
 bool runtime_change_state(enum hy_state from, enum hy_state to);

@@ -131,7 +131,7 @@ bool control_start_thread(void *(*fn)(void *), size_t stack)
 
 static bool start_once(void)
 {
-    if (!pause_may_start() || !runtime_lets_threads() ||
+    if (!pause_may_start() || !runtime_lets_threads() || !malloc_is_for_threads() ||
         __atomic_load_n(&tried, __ATOMIC_ACQUIRE) || !pause_memory_is_ours() ||
         __atomic_exchange_n(&tried, 1, __ATOMIC_ACQ_REL))
         return true; /* a child that has its parent's memory leaves the thread to its parent */

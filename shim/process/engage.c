@@ -399,7 +399,7 @@ static void serve_program(void)
     bool admission = admission_wanted();
     if (admission) /* so that others see it from the start */
         hy_config.set.start = 0;
-    if (hy_config.set.start == 0 && runtime_lets_threads()) {
+    if (hy_config.set.start == 0 && runtime_lets_threads() && malloc_is_for_threads()) {
         engage_now();
         if (runtime_state() == HY_PASSIVE) { /* nothing lies in the heap yet */
             runtime_set_ops(next_alloc());

@@ -367,7 +367,7 @@ def ends(ctx):
 CASES = {name: simple(name) for name in (
     'fn_malloc', 'fn_calloc', 'fn_realloc', 'fn_reallocarray', 'fn_free', 'fn_aligned', 'fn_usable', 'fn_libc', 'fn_libc_names', 'fn_new',
     'fn_mmap', 'fn_mremap', 'fn_pthread', 'fn_refused', 'hz_signals', 'hz_longjmp', 'hz_exceptions', 'hz_spawn',
-    'hz_exit_race', 'hz_policy', 'hz_madvise', 'hz_stacks', 'hz_reserve', 'hz_syscalls', 'hz_fork_memory', 'hz_cross_free', 'hz_copies', 'hz_alignment', 'hz_shared_child', 'hz_atfork', 'hz_fork_load', 'hz_unusual', 'fn_half_malloc')}
+    'hz_exit_race', 'hz_policy', 'hz_madvise', 'hz_stacks', 'hz_reserve', 'hz_syscalls', 'hz_fork_memory', 'hz_cross_free', 'hz_copies', 'hz_alignment', 'hz_shared_child', 'hz_atfork', 'hz_fork_load', 'hz_unusual', 'fn_half_malloc', 'fn_lone_malloc')}
 CASES.update({
     'fn_stress': simple('fn_stress', '6000'), 'hz_exit_growth': simple('hz_exit_growth', '100'), 'hz_limits_inherited': simple('hz_limits', 'inherit'),
     'hz_signal_exit': simple('hz_signal_calls', 'exit'), 'hz_signal_fork': simple('hz_signal_calls', 'fork'),
@@ -388,6 +388,7 @@ OWN_SETTINGS = {'hz_atfork': [s for s in harness.all_settings() if s.name in CHO
                 'hz_filter_moment': [s for s in harness.all_settings() if s.name in ('default', 'late-emulated', 'dram-emulated', 'pm-shm')],
                 'hz_shared_child': [s for s in harness.all_settings() if s.name in CHOSEN],
                 'fn_half_malloc': [s for s in harness.all_settings() if s.name in CHOSEN],
+                'fn_lone_malloc': [s for s in harness.all_settings() if s.name in ('default', 'late-emulated', 'pm-emulated', 'tiny-shm')],
                 'hz_remap': ONE, 'hz_setlocale': [s for s in harness.all_settings() if s.name == 'tiny-emulated'], 'hz_full_pm': ONE, 'hz_full_file_system': ONE, 'hz_pm_gone_before': ONE, 'hz_pm_gone_while_running': ONE, 'hz_secure': ONE,
                 'hz_thread_churn_long': [s for s in harness.all_settings() if s.name in ('passive', 'pm-emulated', 'tiny-shm')]}
 

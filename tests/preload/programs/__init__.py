@@ -5,4 +5,4 @@ CASES = ['bash', 'coreutils', 'python', 'pymalloc', 'redis', 'memcached', 'sqlit
          'perl', 'node', 'java', 'golang', 'rust', 'openmp', 'hpcc', 'gdb', 'openssl', 'nginx', 'jemalloc', 'php',
          'ruby']
 # Larger ones, by scripts/test --long (packages-long.txt).
-LONG_CASES = ['numpy', 'erlang', 'r', 'postgres', 'mariadb', 'chromium', 'libreoffice', 'pypi']
+LONG_CASES = ['numpy', 'maxima', 'sbcl', 'erlang', 'r', 'postgres', 'mariadb', 'chromium', 'libreoffice', 'pypi']
