@@ -70,8 +70,7 @@ unsigned shares_machine(const struct registry_view *v, struct place_machine *ret
                                          .pm_bytes = e->published.pm_bytes,
                                          .wish_bytes = e->published.wish_bytes,
                                          .writers = e->published.writers};
-        if (is_stopped(
-                e, now)) /* it neither takes nor gives; what it holds is not free all the same */
+        if (is_stopped(e, now)) /* it takes nothing and gives nothing; what it holds it holds */
             ret->app[i].cls = HY_CLASS_UNKNOWN;
         if (e->is_self)
             self = i;
