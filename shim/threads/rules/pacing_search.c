@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "threads/rules/pacing_search.h"
 
+/* Rounds before a number is kept, where they agree: others lose by each one more, and one that is
+ * too small is found out by the next look at its own best. */
+#define LEAST 2u
+/* Windows before evidence counts: twice what the mean of their differences remembers. A search for
+ * its own sake has time, others do not. */
+#define LEARN 16u
+
 void pacing_search_begin(struct pacing_search *s, unsigned best)
 {
     unsigned rest = s->rest ? s->rest : THREADS_REST;
@@ -87,7 +94,7 @@ static double would_win(const struct pacing_search *s)
 
 static bool tried(struct pacing_search *s, double gives)
 {
-    enum trial_verdict v = thread_trial_verdict(&s->trial, (1 - gives) / s->gain);
+    enum trial_verdict v = thread_trial_verdict_after(&s->trial, LEAST, (1 - gives) / s->gain);
 
     if (v == TRIAL_OPEN)
         return false;
@@ -141,7 +148,7 @@ bool pacing_search_window(struct pacing_search *s, struct regret *purse, double 
     if (s->stage == PACING_DOWN && (s->trial.count == 0 || s->trial.rounds == 0) &&
         !s->trial.other && !s->trial.back)
         aim(s, regret_left(purse, run_ns), gives, speed, ctx);
-    if (s->stage == PACING_DOWN && s->rested++ >= THREADS_LEARN)
+    if (s->stage == PACING_DOWN && s->rested++ >= LEARN)
         s->trial.owed_ns += HY_MAX(would_win(s), 0.0) * time_ns;
     round = thread_trial_window(&s->trial, purse, run_ns, work, time_ns);
     if (s->stage == PACING_KEPT && rested(s))

@@ -3,8 +3,7 @@
 
 /* The base's rates around a stretch that differ by more: the program has changed meanwhile. */
 #define CHANGED 0.08
-/* Rounds for a verdict: at least, and at most; such that tell nothing, at most. */
-#define LEAST   3u
+/* Rounds for a verdict, at most; such that tell nothing, at most. */
 #define MOST    8u
 #define UNCLEAR 6u
 /* Looks at the base that last longer forget what was long ago. */
@@ -211,7 +210,8 @@ double thread_trial_gain(const struct thread_trial *t)
     return t->rounds ? t->sum / t->rounds : 0;
 }
 
-enum trial_verdict thread_trial_verdict(const struct thread_trial *t, double wanted)
+enum trial_verdict thread_trial_verdict_after(const struct thread_trial *t, unsigned least,
+                                              double wanted)
 {
     double mean = thread_trial_gain(t), doubt;
 
@@ -221,7 +221,7 @@ enum trial_verdict thread_trial_verdict(const struct thread_trial *t, double wan
         return TRIAL_OPEN;
     if (t->last >= 0 && (t->wrong || t->last < wanted - TRIAL_WRONG))
         return TRIAL_WORSE;
-    if (t->rounds < LEAST)
+    if (t->rounds < least)
         return TRIAL_OPEN;
     /* Twice the standard error of the mean, squared. */
     doubt = 4 * HY_MAX(t->squares / t->rounds - mean * mean, 0.0) / (t->rounds - 1);

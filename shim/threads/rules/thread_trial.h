@@ -64,8 +64,13 @@ static inline unsigned thread_trial_count(const struct thread_trial *t)
 
 /* Unclear: the base changed all the time. */
 enum trial_verdict { TRIAL_OPEN, TRIAL_BETTER, TRIAL_WORSE, TRIAL_UNCLEAR };
-/* Is it at least `wanted` times as fast as the base? */
-enum trial_verdict thread_trial_verdict(const struct thread_trial *t, double wanted);
+/* Is it at least `wanted` times as fast as the base? Never "better" before so many rounds. */
+enum trial_verdict thread_trial_verdict_after(const struct thread_trial *t, unsigned least,
+                                              double wanted);
+static inline enum trial_verdict thread_trial_verdict(const struct thread_trial *t, double wanted)
+{
+    return thread_trial_verdict_after(t, 3, wanted);
+}
 double thread_trial_gain(const struct thread_trial *t); /* mean over the rounds; 0: none told */
 
 #endif

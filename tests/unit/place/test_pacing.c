@@ -201,7 +201,7 @@ static void an_empty_purse_tries_nothing(void **state)
 static void much_evidence_is_tried_soon(void **state)
 {
     static const double lose[] = {0.05, 0.5, 2};
-    static const unsigned tried_by[] = {60, 40, 36};
+    static const unsigned tried_by[] = {60, 24, 20};
 
     (void)state;
     for (unsigned i = 0; i < HY_ARRAY_SIZE(lose); i++) {
