@@ -19,7 +19,7 @@ struct object {
     bool measured;
     uint32_t staged;               /* pages of `dram` that came for a task */
     uint64_t asked_ns, changed_ns; /* where they are; when that changed last */
-    uint64_t used;                 /* number of the last task that ended with it */
+    uint64_t used;                 /* how many tasks had ended when the last one with it did */
 };
 
 struct objects { /* zeros at first */

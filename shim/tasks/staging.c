@@ -52,7 +52,7 @@ static void ended(const struct shadow_task *t, uint64_t at_ns)
     hy_staging->mean_ns =
         hy_staging->mean_ns > 0 ? hy_staging->mean_ns + (ns - hy_staging->mean_ns) / 16 : ns;
     for (unsigned i = 0; i < t->needs; i++)
-        hy_staging->objects.object[t->need[i].object].used = t->id;
+        hy_staging->objects.object[t->need[i].object].used = hy_staging->ended;
     if (k == TYPE_NONE)
         return;
     struct task_type *type = &hy_staging->types.type[k];
@@ -168,11 +168,12 @@ static void share_among(const struct candidate *c, unsigned n, unsigned waiting,
     struct stage_task task[STAGE_TASKS];
     uint32_t room = staging_room(FOR_RUNNING);
     unsigned together = HY_MAX(hy_staging->workers, 1u);
+    bool many = hy_staging->shadow.waiting > together;
     for (unsigned i = 0; i < n; i++)
         task[i] = c[i].stage.of;
     for (unsigned i = 0; i < waiting; i += together)
-        stage_share(task + i, HY_MIN(waiting - i, together), room, ret + i);
-    stage_share(task + waiting, n - waiting, room, ret + waiting);
+        stage_share(task + i, HY_MIN(waiting - i, together), room, many, ret + i);
+    stage_share(task + waiting, n - waiting, many ? UINT32_MAX : room, many, ret + waiting);
 }
 
 /* What is not measured yet is a trial: paid by what stages have saved so far, or by what trials may
@@ -197,14 +198,20 @@ static unsigned candidates(struct candidate *ret, unsigned *ret_waiting)
     return k;
 }
 
-/* If it is worth it; false: nothing came. */
-static bool bring(struct candidate *c, uint32_t come)
+static bool worth(struct candidate *c, uint32_t come)
 {
     const struct staging_host *host = &hy_staging->host;
     c->stage.cost =
         (struct stage_cost){.move_ns = host->move_ns(), .evicts = host->free_pages() < come};
-    if (come == 0 || come > host->may_move() || !staging_pays(&c->stage, come) ||
-        (!fit_line(&c->type->fit).known && !covered(stage_ns(come, &c->stage.cost))))
+    return come > 0 && come <= host->may_move() && staging_pays(&c->stage, come) &&
+           (fit_line(&c->type->fit).known || covered(stage_ns(come, &c->stage.cost)));
+}
+
+/* If it is worth it; false: nothing came. */
+static bool bring(struct candidate *c, uint32_t come)
+{
+    const struct staging_host *host = &hy_staging->host;
+    if (!worth(c, come))
         return false;
     uint64_t began = host->now_ns(), before = hy_staging->view.staged_pages;
     staging_bring(&c->stage, come);
@@ -218,7 +225,8 @@ static bool bring(struct candidate *c, uint32_t come)
 }
 
 /* Data for the first for whom it is worth it: what comes before a task is used all the time that it
- * runs, so those that run come last. */
+ * runs, so those that run come last; but what is enough for these only is theirs, as the data of
+ * others would lie there unused until then. */
 static bool plan(void)
 {
     struct candidate c[STAGE_TASKS];
@@ -229,7 +237,8 @@ static bool plan(void)
         come[i] -= HY_MIN(come[i], c[i].there);
     if (waiting > 0)
         room = staging_room(FOR_RUNNING + 1);
-    /* Until the data of those that run leave no more. */
+    for (unsigned i = waiting; i < n && room > 0; i++)
+        room -= worth(&c[i], come[i]) ? HY_MIN(room, come[i]) : 0;
     for (unsigned i = 0; i < waiting && c[i].there + come[i] <= room; i++) {
         if (bring(&c[i], come[i]))
             return true;

@@ -10,14 +10,14 @@
 #include <string.h>
 #include <time.h>
 
-#include "heap/heap.h"
-#include "settings/settings.h"
-#include "sys/os.h"
-#include "tasks/staging.h"
+#define RANGE         ((size_t)1 << 30) /* of each tier */
+#define TIERS_PAGES   (2 * RANGE / HY_PAGE)
+#define TIERS_DRAM    256u
+#define TIERS_MOVE_NS 1
 
-#define RANGE ((size_t)1 << 30) /* of each tier */
-#define ROOM  256u              /* pages of DRAM */
-#define PAGES (2 * RANGE / HY_PAGE)
+#include "heap/heap.h"
+#include "sys/os.h"
+#include "tests/unit/tasks/stage_tiers.h"
 
 int shapes_main(int argc, char **argv);
 int direct_memalign(void **ret, size_t align, size_t bytes);
@@ -35,21 +35,15 @@ const char *__tsan_default_options(void)
     return "ignore_noninstrumented_modules=1";
 }
 
-/* --- memory: pages that are on a tier by the books ---------------------------------------------
- */
+/* --- memory: pages that are on a tier by the books -------------------------------------------- */
 
-struct runtime_config hy_config; /* no profile */
-
-static char *base;
 static size_t taken[HY_TIERS];
-static int8_t tier_of[PAGES];
-static uint32_t on_dram;
 
 static void *take(enum hy_tier t, size_t bytes)
 {
     if (taken[t] + bytes > RANGE)
         return NULL;
-    char *p = base + (t == HY_PM ? RANGE : 0) + taken[t];
+    char *p = (char *)tiers_base + (t == HY_PM ? RANGE : 0) + taken[t];
     taken[t] += bytes;
     return os_commit(p, bytes) ? NULL : p;
 }
@@ -77,56 +71,7 @@ int direct_memalign(void **ret, size_t align, size_t bytes)
     return (*ret = heap_alloc_aligned(align, bytes, &w)) ? 0 : 1;
 }
 
-static uint64_t free_pages(void)
-{
-    return ROOM - on_dram;
-}
-
-static int where(void *at, unsigned pages, int8_t *ret_tier)
-{
-    memcpy(ret_tier, tier_of + (size_t)((char *)at - base) / HY_PAGE, pages);
-    return 0;
-}
-
-static bool move(void *at, unsigned pages, enum hy_tier to)
-{
-    int8_t *t = tier_of + (size_t)((char *)at - base) / HY_PAGE;
-    uint32_t come = 0;
-    for (unsigned i = 0; i < pages; i++)
-        come += t[i] != (int8_t)to;
-    if (to == HY_DRAM && come > free_pages())
-        return false;
-    on_dram = to == HY_DRAM ? on_dram + come : on_dram - come;
-    memset(t, to, pages);
-    return true;
-}
-
 /* --- the thread that reads -------------------------------------------------------------------- */
-
-static uint64_t plenty(void)
-{
-    return 1u << 20;
-}
-
-static double move_ns(void)
-{
-    return 1;
-}
-
-static double may_lose(void)
-{
-    return 1e12;
-}
-
-static void lose(double ns)
-{
-    (void)ns;
-}
-
-static double slowdown(void)
-{
-    return 3;
-}
 
 static bool done;
 
@@ -138,17 +83,7 @@ static void pinned(void *at, size_t bytes)
 static void *reader(void *unused)
 {
     static const struct staging_host host = {
-        .now_ns = os_now_ns,
-        .spent_ns = os_now_ns,
-        .may_move = plenty,
-        .free_pages = free_pages,
-        .where = where,
-        .move = move,
-        .move_ns = move_ns,
-        .may_lose = may_lose,
-        .lose = lose,
-        .slowdown = slowdown,
-    };
+        .now_ns = os_now_ns, .spent_ns = os_now_ns, .move = tiers_move, TIERS_HOST};
     for (int i = 0; !__atomic_load_n(&done, __ATOMIC_ACQUIRE); i++) {
         if (i % 512 == 0) { /* tasks under way are lost, and new ones come */
             staging_close();
@@ -175,7 +110,8 @@ int main(int argc, char **argv)
     int status = 0;
 
     memset(tier_of, HY_PM, sizeof(tier_of));
-    if (os_reserve(2 * RANGE, HEAP_GRANULE, &p) || (base = p, heap_init(p, bytes, &host)) ||
+    if (os_reserve(2 * RANGE, HEAP_GRANULE, &p) ||
+        (tiers_base = (uintptr_t)p, heap_init(p, bytes, &host)) ||
         pthread_create(&thread, NULL, reader, NULL) != 0)
         return 2;
     for (int i = 1; i < argc && status == 0; i++) {

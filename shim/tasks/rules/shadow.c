@@ -41,6 +41,12 @@ static struct shadow_task *slot_for(struct shadow *s, uint64_t id)
     return t;
 }
 
+static void release(struct shadow *s, const struct shadow_task *t, bool released)
+{
+    for (unsigned i = 0; i < t->needs; i++)
+        s->released[t->need[i].object] = released;
+}
+
 void shadow_made(struct shadow *s, uint64_t id, unsigned function, const struct shadow_need *need,
                  unsigned n)
 {
@@ -57,6 +63,8 @@ void shadow_made(struct shadow *s, uint64_t id, unsigned function, const struct 
     memcpy(t->need, need, t->needs * sizeof(*need));
     if (t->state == SHADOW_NONE)
         set_state(s, t, SHADOW_WAITS);
+    else
+        release(s, t, false);
 }
 
 /* Which orders have foreseen it? */
@@ -77,6 +85,7 @@ void shadow_began(struct shadow *s, uint64_t id, uint64_t ns)
     if (t->state == SHADOW_WAITS)
         compare(s, id);
     t->began = ns;
+    release(s, t, false);
     set_state(s, t, SHADOW_RUNS);
 }
 
@@ -91,6 +100,7 @@ bool shadow_ended(struct shadow *s, uint64_t id, struct shadow_task *ret)
         return false;
     }
     leave(s, t);
+    release(s, t, true);
     return ret->state == SHADOW_RUNS;
 }
 
@@ -149,12 +159,12 @@ static void look(struct shadow *s)
     }
 }
 
-/* Is one that runs among those that it waits for, or these wait for? */
+/* Is one that runs or has just ended among those that it waits for, or these wait for? */
 static bool follows(const struct shadow *s, const struct shadow_task *t)
 {
     bool any = false;
     for (unsigned k = 0; k < t->needs; k++)
-        any |= s->runs[t->need[k].object];
+        any |= s->runs[t->need[k].object] || s->released[t->need[k].object];
     return any;
 }
 

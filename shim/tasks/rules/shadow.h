@@ -29,7 +29,7 @@ struct shadow_task {
 };
 
 /* Which of the waiting tasks a runtime takes next: the oldest that are ready (libgomp), or those
- * that wait for one that runs, as its thread goes on with them (libomp). */
+ * that wait for one that runs or has just ended, as its thread goes on with them (libomp). */
 enum shadow_order { SHADOW_OLDEST, SHADOW_FOLLOWS, SHADOW_ORDERS };
 #define SHADOW_NEXT 32u /* are foreseen, at most */
 
@@ -39,6 +39,7 @@ struct shadow {                            /* zeros at first */
     unsigned running, waiting, looked;
     uint64_t look[SHADOW_LOOK]; /* ids, as of the last shadow_next */
     uint8_t level[SHADOW_LOOK], wrote[SHADOW_OBJECTS], used[SHADOW_OBJECTS], runs[SHADOW_OBJECTS];
+    bool released[SHADOW_OBJECTS]; /* by a task that ended, and no other has begun with it since */
     uint64_t foreseen[SHADOW_ORDERS][SHADOW_NEXT]; /* by each order, as of then */
     unsigned n_foreseen[SHADOW_ORDERS];
     double right[SHADOW_ORDERS]; /* tasks that began and were foreseen, of late */
@@ -53,8 +54,8 @@ bool shadow_ended(struct shadow *s, uint64_t id, struct shadow_task *ret);
 void shadow_lost(struct shadow *s);
 struct shadow_task *shadow_find(struct shadow *s, uint64_t id);
 /* The next `k` to start, SHADOW_NEXT at most, by the order that was right more often: the oldest of
- * those that are ready, then those that wait for a running one, and so on; or all that wait for a
- * running one first. Returns how many ids. */
+ * those that are ready, then those that wait for a running one, and so on; or all that follow one
+ * that runs or has just ended first. Returns how many ids. */
 unsigned shadow_next(struct shadow *s, uint64_t *ret_ids, unsigned k);
 
 #endif

@@ -12,6 +12,14 @@ static void share_evenly(const struct stage_task *task, unsigned n, uint32_t roo
     }
 }
 
+static void fill(const struct stage_task *task, unsigned n, uint32_t room, uint32_t *ret_pages)
+{
+    for (unsigned i = 0; i < n; i++) {
+        ret_pages[i] = HY_MIN(task[i].pages, room);
+        room -= ret_pages[i];
+    }
+}
+
 static double time_of(const struct stage_task *t, uint32_t pages)
 {
     double share = t->pages ? HY_MIN((double)pages / t->pages, 1.0) : 1;
@@ -46,7 +54,8 @@ static void share_by_times(const struct stage_task *task, unsigned n, uint32_t r
     }
 }
 
-void stage_share(const struct stage_task *task, unsigned n, uint32_t room, uint32_t *ret_pages)
+void stage_share(const struct stage_task *task, unsigned n, uint32_t room, bool many,
+                 uint32_t *ret_pages)
 {
     bool alike = true;
     uint64_t all = 0;
@@ -55,7 +64,9 @@ void stage_share(const struct stage_task *task, unsigned n, uint32_t room, uint3
         alike &= task[i].type == task[0].type;
         all += task[i].pages;
     }
-    if (alike || all <= room)
+    if (many)
+        fill(task, n, room, ret_pages);
+    else if (alike || all <= room)
         share_evenly(task, n, (uint32_t)HY_MAX((uint64_t)room, all <= room ? all : 0), ret_pages);
     else
         share_by_times(task, n, room, ret_pages);

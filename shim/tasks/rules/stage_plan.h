@@ -16,9 +16,13 @@ struct stage_task {
 };
 
 /* ret_pages[i]: of task i's pages, so many shall be on DRAM; in all `room` at most. All of one
- * type: as many for each; else by dynamic programming, in STAGE_STEPS-ths of the room. */
+ * type: as many for each; else by dynamic programming, in STAGE_STEPS-ths of the room.
+ * `many`: more tasks wait than run, so nobody waits for the longest. What counts is how many end,
+ * and more do if some have all of their data than if each has a part (1/t is convex): the first
+ * ones get all. */
 #define STAGE_STEPS 64u
-void stage_share(const struct stage_task *task, unsigned n, uint32_t room, uint32_t *ret_pages);
+void stage_share(const struct stage_task *task, unsigned n, uint32_t room, bool many,
+                 uint32_t *ret_pages);
 
 struct stage_cost {
     double move_ns; /* a page, either way */

@@ -9,21 +9,17 @@
 
 #include <cmocka.h>
 
-#include "settings/settings.h"
+#define BLOCK         64u
+#define BLOCKS        16u
+#define BASE          ((uintptr_t)0x10000000)
+#define MS            1000000u
+#define TIERS_PAGES   (BLOCKS * BLOCK)
+#define TIERS_DRAM    (3 * BLOCK)
+#define TIERS_MOVE_NS 1000u
+
+#include "stage_tiers.h"
 #include "tasks/events.h"
-#include "tasks/staging.h"
 
-#define BLOCK   64u
-#define BLOCKS  16u
-#define DRAM    (3 * BLOCK)
-#define BASE    ((uintptr_t)0x10000000)
-#define MS      1000000u
-#define PAGE_NS 1000u
-
-struct runtime_config hy_config; /* no profile */
-
-static int8_t tier[BLOCKS * BLOCK];
-static uint32_t on_dram;
 static uint64_t now;
 
 bool __wrap_heap_block_of(const void *p, uintptr_t *ret_base, size_t *ret_bytes);
@@ -51,66 +47,15 @@ static uint64_t nothing(void)
     return 0;
 }
 
-static uint64_t plenty(void)
-{
-    return 1u << 20;
-}
-
-static uint64_t free_pages(void)
-{
-    return DRAM - on_dram;
-}
-
-static int where(void *base, unsigned pages, int8_t *ret)
-{
-    memcpy(ret, tier + ((uintptr_t)base - BASE) / HY_PAGE, pages);
-    return 0;
-}
-
 static bool move(void *base, unsigned pages, enum hy_tier to)
 {
-    int8_t *t = tier + ((uintptr_t)base - BASE) / HY_PAGE;
-    uint32_t come = 0;
-    for (unsigned i = 0; i < pages; i++)
-        come += t[i] != (int8_t)to;
-    if (to == HY_DRAM && come > free_pages())
-        return false;
-    on_dram = to == HY_DRAM ? on_dram + come : on_dram - come;
-    memset(t, to, pages);
-    now += pages * PAGE_NS;
-    return true;
+    bool moved = tiers_move(base, pages, to);
+    now += moved ? pages * TIERS_MOVE_NS : 0;
+    return moved;
 }
 
-static double move_ns(void)
-{
-    return PAGE_NS;
-}
-
-static double may_lose(void)
-{
-    return 1e12;
-}
-
-static void lose(double ns)
-{
-    (void)ns;
-}
-
-static double slowdown(void)
-{
-    return 4;
-}
-
-static const struct staging_host host = {.now_ns = now_ns,
-                                         .spent_ns = nothing,
-                                         .may_move = plenty,
-                                         .free_pages = free_pages,
-                                         .where = where,
-                                         .move = move,
-                                         .move_ns = move_ns,
-                                         .may_lose = may_lose,
-                                         .lose = lose,
-                                         .slowdown = slowdown};
+static const struct staging_host host = {
+    .now_ns = now_ns, .spent_ns = nothing, .move = move, TIERS_HOST};
 
 /* --- what programs do ------------------------------------------------------------------------ */
 
@@ -118,7 +63,7 @@ static unsigned dram_of(unsigned block)
 {
     unsigned n = 0;
     for (unsigned i = 0; i < BLOCK; i++)
-        n += tier[block * BLOCK + i] == HY_DRAM;
+        n += tier_of[block * BLOCK + i] == HY_DRAM;
     return n;
 }
 
@@ -150,7 +95,8 @@ static void run(unsigned block, uint64_t pm_ns)
 static int begin(void **state)
 {
     (void)state;
-    memset(tier, HY_PM, sizeof(tier));
+    memset(tier_of, HY_PM, sizeof(tier_of));
+    tiers_base = BASE;
     on_dram = 0;
     now = MS;
     assert_int_equal(staging_open(&host), 0);
@@ -229,7 +175,7 @@ static void data_come_for_a_task_that_has_just_begun(void **state)
     tasks_ended(runs);
     uint64_t old = make(3);
     tasks_began(old);
-    now += 10 * MS - BLOCK * PAGE_NS; /* too late */
+    now += 10 * MS - BLOCK * TIERS_MOVE_NS; /* too late */
     serve();
     assert_int_equal(dram_of(3), 0);
 }

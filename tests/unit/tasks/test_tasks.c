@@ -196,6 +196,27 @@ static void the_order_of_the_runtime_is_learnt(void **state)
     assert_true(foreseen_of(true) >= 40);
 }
 
+/* A thread goes on with what waited for the task that it has just ended, and nobody runs with those
+ * data in between: they are still the next ones'. */
+static void what_an_end_releases_comes_next(void **state)
+{
+    struct shadow_task t;
+    uint64_t ids[4];
+    (void)state;
+    for (uint64_t id = 0; id < 64; id++)
+        make(1 + id, (unsigned)(id % 16), true);
+    shadow_began(&s, 1, 1);
+    for (unsigned round = 1; round < 4; round++) { /* what is the runtime's order? */
+        assert_true(shadow_next(&s, ids, 4) == 4);
+        assert_true(shadow_ended(&s, 16 * (round - 1) + 1, &t));
+        shadow_began(&s, 16 * round + 1, round);
+    }
+    shadow_began(&s, 2, 5);
+    assert_true(shadow_ended(&s, 2, &t));
+    assert_true(shadow_next(&s, ids, 4) == 4);
+    assert_int_equal(ids[0], 18);
+}
+
 /* --- what a type gains ------------------------------------------------------------------- */
 
 static void the_line_is_found(void **state)
@@ -302,15 +323,30 @@ static void one_type_shares_evenly(void **state)
     (void)state;
     for (int i = 0; i < 4; i++)
         t[i] = (struct stage_task){.pm_ns = 100, .saving = 50, .pages = 100, .type = 3};
-    stage_share(t, 4, 200, pages);
+    stage_share(t, 4, 200, false, pages);
     for (int i = 0; i < 4; i++)
         assert_int_equal(pages[i], 50);
     t[0].pages = 20; /* what one does not need is the others' */
-    stage_share(t, 4, 200, pages);
+    stage_share(t, 4, 200, false, pages);
     assert_int_equal(pages[0], 20);
     assert_int_equal(pages[3], 60);
-    stage_share(t, 4, 1000, pages);
+    stage_share(t, 4, 1000, false, pages);
     assert_int_equal(pages[1], 100);
+}
+
+/* Each with four fifths: 8 / 33 tasks a ms. Six with all and two with less: 6 / 21 and more. */
+static void many_that_wait_are_better_off_if_some_end_soon(void **state)
+{
+    struct stage_task t[8];
+    uint32_t pages[8];
+    (void)state;
+    for (int i = 0; i < 8; i++)
+        t[i] = (struct stage_task){.pm_ns = 78, .saving = 57, .pages = 64, .type = i % 2};
+    stage_share(t, 8, 400, true, pages);
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(pages[i], 64);
+    assert_int_equal(pages[6], 16);
+    assert_int_equal(pages[7], 0);
 }
 
 /* Against all ways to share in steps of a 64th. */
@@ -328,7 +364,7 @@ static void other_types_share_by_the_longest_time(void **state)
             t[i].saving = t[i].pm_ns * (rand() % 100) / 100;
             t[i].type = i;
         }
-        stage_share(t, 3, room, pages);
+        stage_share(t, 3, room, false, pages);
 #define TIME(i, n)                                                                                 \
     (t[i].pm_ns - t[i].saving * (HY_MIN((uint32_t)(n), t[i].pages) / (double)t[i].pages))
         for (int i = 0; i < 3; i++) {
@@ -445,12 +481,14 @@ int main(void)
         cmocka_unit_test_setup(many_are_made_at_once, fresh),
         cmocka_unit_test_setup(gaps_hold_no_tasks, fresh),
         cmocka_unit_test(the_order_of_the_runtime_is_learnt),
+        cmocka_unit_test_setup(what_an_end_releases_comes_next, fresh),
         cmocka_unit_test(the_line_is_found),
         cmocka_unit_test(noise_is_no_gain),
         cmocka_unit_test(before_it_is_measured_the_model_speaks),
         cmocka_unit_test(an_earlier_run_speaks_first),
         cmocka_unit_test(a_type_is_known_by_code_and_sizes),
         cmocka_unit_test(one_type_shares_evenly),
+        cmocka_unit_test(many_that_wait_are_better_off_if_some_end_soon),
         cmocka_unit_test(other_types_share_by_the_longest_time),
         cmocka_unit_test(a_stage_must_pay_for_copy_and_eviction),
         cmocka_unit_test(three_bad_verdicts_end_it),
