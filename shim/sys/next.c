@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sys/dl.h"
+#include "sys/env.h"
 
 /* A first call may come from the loader itself, before any constructor, and
  * from several threads: resolution is idempotent, the flag is set last. */
@@ -127,9 +128,19 @@ const struct alloc_ops *next_libc(void)
     return k == OTHER ? &libc_family : NULL;
 }
 
+/* Memcheck and the other tools of valgrind that put themselves in the place of malloc; callgrind
+ * does not. They have a record for each 64 KiB of addresses: our range would take them minutes. */
+static bool valgrind_watches(void)
+{
+    const char *preload = env_get("LD_PRELOAD");
+    return preload && strstr(preload, "vgpreload_") && dl_global("_vgr10010ZU_libcZdsoZa_malloc");
+}
+
 /* Most programs have the libc's, which is known without a look-up. */
 bool next_is_watched(void)
 {
+    if (valgrind_watches())
+        return true;
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
     return false; /* this library is what is being watched */
 #else

@@ -33,8 +33,8 @@ extern HY_HIDDEN struct alloc_ops hy_next;
 /* The libc's own allocator (__libc_malloc and its kin), if the next one is another; else NULL. */
 const struct alloc_ops *next_libc(void);
 
-/* A sanitizer with an allocator of its own: what it does not give, it misjudges (a block that goes
- * from one thread to another by our caches is a race to it). In the constructor. */
+/* A sanitizer that is malloc, or valgrind as such: what it does not give, it misjudges (a block
+ * that goes from one thread to another by our caches is a race to it). In the constructor. */
 bool next_is_watched(void);
 
 /* The mapping calls behind our hooks. */
