@@ -9,7 +9,6 @@
 
 #include "classify/counters_papi.h"
 #include "classify/rules/recording.h"
-#include "sys/dl.h"
 #include "sys/emulator.h"
 #include "sys/os.h"
 #include "sys/usage.h"
@@ -58,7 +57,7 @@ static int open_software(void)
 {
     char why[96];
     int r;
-    if (dl_global("pmemu_event") == NULL) {
+    if (!emulator_open()) { /* a look-up that fails would allocate */
         why_not("no emulated machine");
         return -ENODEV;
     }
@@ -159,7 +158,7 @@ int counters_open(const char *spec, hy_diag_fn diag, void *ctx)
     if (any || strcmp(spec, "software") == 0)
         r = open_software();
     /* On the emulated machine the processor counts what that machine costs to emulate. */
-    if (strcmp(spec, "hardware") == 0 || (r != 0 && any && dl_global("pmemu_event") == NULL))
+    if (strcmp(spec, "hardware") == 0 || (r != 0 && any && !emulator_open()))
         r = open_hardware(!any);
     if (r != 0)
         open_kernel();

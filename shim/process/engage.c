@@ -350,7 +350,6 @@ void runtime_prepare(void)
     if (__atomic_exchange_n(&start_begun, 1, __ATOMIC_ACQ_REL))
         return;
     log_init();
-    os_note_main();
     (void)next_alloc();
     (void)settings_load(); /* the defaults, where the program is secure */
     if (next_is_watched())
@@ -393,6 +392,7 @@ static const char *nothing_to_do(void)
 
 static void serve_program(void)
 {
+    os_note_main(); /* forks and threads of ours ask for it */
     fork_install();
     if (!runtime_change_state(HY_BOOT, HY_SERVING))
         return;

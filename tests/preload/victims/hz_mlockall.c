@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * mlockall: every new mapping is in memory at once, ours as well. The heap works, parent and
  * children keep theirs, and 28 MiB of blocks do not become 128 (they were 212). What lies ready for
- * the heap is not locked, and becomes so when it is used. */
+ * the heap is not locked, and becomes so when it is used. Nor is address space reserved and locked.
+ */
 #include <stdbool.h>
 
 #include "victim.h"
@@ -25,6 +26,29 @@ static int child(void)
     return z && all_zero(z, 3 * MIB) ? 4 : 5;
 }
 
+/* Of VmLck, which counts what is reserved as well. */
+static size_t locked(void)
+{
+    static char buf[4096];
+    int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    CHECK(fd >= 0 && read(fd, buf, sizeof buf - 1) > 0);
+    close(fd);
+    char *p = strstr(buf, "VmLck:");
+    CHECK(p);
+    return strtoul(p + 6, NULL, 10) * 1024;
+}
+
+/* A small program: its threads of ours reserve nothing large. */
+static int reserved(void)
+{
+    CHECK(mlockall(MCL_CURRENT | MCL_FUTURE) == 0);
+    nap_us(500000);
+    if (locked() > AT_FIRST)
+        printf("%zu MiB are locked\n", locked() / MIB);
+    puts("ok");
+    return 0;
+}
+
 static void locked_at_once(void)
 {
     static unsigned char there[24 * MIB / 4096];
@@ -39,6 +63,8 @@ static void locked_at_once(void)
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "reserved") == 0)
+        return reserved();
     bool both = argc > 1 && strcmp(argv[1], "both") == 0;
     CHECK(mlockall(both ? MCL_CURRENT | MCL_FUTURE : MCL_FUTURE) == 0);
     if (both)
