@@ -129,7 +129,7 @@ const struct alloc_ops *next_libc(void)
 }
 
 /* Memcheck and the other tools of valgrind that put themselves in the place of malloc; callgrind
- * does not. They have a record for each 64 KiB of addresses: our range would take them minutes. */
+ * does not. Of mistakes in our blocks they see none. */
 static bool valgrind_watches(void)
 {
     const char *preload = env_get("LD_PRELOAD");

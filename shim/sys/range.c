@@ -44,11 +44,14 @@ static long map_at(uintptr_t at, size_t bytes, int prot, int flags)
                 0);
 }
 
-/* Is nothing mapped there? Looked at in full, or by one page where a limit
- * forbids that. */
+/* Is nothing mapped there? Looked at by its first part, or by one page where a limit forbids that:
+ * what an emulator of processors (qemu-user) notes for each page of terabytes would take it minutes
+ * and all its memory. A part that somebody has taken is found when it is mapped. */
+#define LOOKED_AT HY_GIB
+
 static bool is_free(uintptr_t at, size_t bytes)
 {
-    size_t look[] = {bytes, HY_PAGE};
+    size_t look[] = {HY_MIN(bytes, LOOKED_AT), HY_PAGE};
     for (unsigned i = 0; i < HY_ARRAY_SIZE(look); i++) {
         long r = map_at(at, look[i], PROT_NONE, MAP_FIXED_NOREPLACE);
         if (r > 0 || r < -4095)

@@ -136,12 +136,20 @@ def sanitized(ctx):
 
 
 def memcheck(ctx):
-    """It keeps a record for each 64 KiB of addresses, and saw none of our program's mistakes."""
+    """It is malloc itself, and sees the program's mistakes."""
     if not harness.which('valgrind'):
         raise Skip('not installed: valgrind')
     ctx.run(['valgrind', '-q', '--error-exitcode=9', 'bash', '-c', 'x=$(echo inner); echo $x; exit 3'], label='memcheck')
     mistake = [harness.which('valgrind'), '-q', '--error-exitcode=9', os.path.join(ctx.bin, 'hz_double_free')]
     ctx.run(mistake, label='mistake', record='status')
+
+
+def qemu_user(ctx):
+    """It keeps a record for each page of the program's, and took minutes and all memory for a range of ours."""
+    qemu = harness.which('qemu-' + os.uname().machine)
+    if not qemu:
+        raise Skip('not installed: qemu-user')
+    ctx.run([qemu, '/bin/echo', 'inner'], label='qemu', timeout=30)
 
 
 def bind_now(ctx):
@@ -385,7 +393,7 @@ CASES.update({
     'hz_signal_exit': simple('hz_signal_calls', 'exit'), 'hz_signal_fork': simple('hz_signal_calls', 'fork'),
     'hz_signal_map': simple('hz_signal_calls', 'map'), 'hz_double_free': double_free,
     'hz_fork_threads': simple('hz_fork_threads', '60'), 'hz_thread_churn': simple('hz_thread_churn', '12000'),
-    'hz_cancel': cancel, 'hz_altered': altered, 'hz_sanitized': sanitized, 'hz_memcheck': memcheck, 'hz_limits': limits, 'hz_data_limit': data_limit, 'hz_places': places, 'hz_mlockall': mlocked, 'hz_steered': steered, 'hz_stdio': stdio, 'hz_late': late, 'hz_ends': ends, 'hz_environment': bind_now, 'hz_dlopen': dlopen, 'hz_rights': rights, 'hz_descriptors': descriptors, 'hz_sandbox': sandbox, 'hz_born_confined': born_confined, 'hz_filter_moment': filter_moment, 'hz_remap': remap, 'hz_setlocale': setlocale, 'hz_deepbind': deepbind, 'fn_own_malloc': own_malloc, 'hz_full_pm': full_pm,
+    'hz_cancel': cancel, 'hz_altered': altered, 'hz_sanitized': sanitized, 'hz_memcheck': memcheck, 'hz_qemu_user': qemu_user, 'hz_limits': limits, 'hz_data_limit': data_limit, 'hz_places': places, 'hz_mlockall': mlocked, 'hz_steered': steered, 'hz_stdio': stdio, 'hz_late': late, 'hz_ends': ends, 'hz_environment': bind_now, 'hz_dlopen': dlopen, 'hz_rights': rights, 'hz_descriptors': descriptors, 'hz_sandbox': sandbox, 'hz_born_confined': born_confined, 'hz_filter_moment': filter_moment, 'hz_remap': remap, 'hz_setlocale': setlocale, 'hz_deepbind': deepbind, 'fn_own_malloc': own_malloc, 'hz_full_pm': full_pm,
     'hz_full_file_system': full_file_system, 'hz_pm_gone_before': gone_before, 'hz_pm_gone_while_running': gone_while_running,
     'hz_no_shm': no_shm, 'hz_daemon': subreaper, 'hz_secure': secure, 'hz_thread_churn_long': simple('hz_thread_churn', '100000'),
 })
