@@ -86,33 +86,29 @@ static void write_head(struct history *h, uint32_t head, unsigned order, struct 
         h->rec[head + 1] = (struct page_record){.passes = (uint8_t)order};
 }
 
-static void change(struct history *h, uint32_t head, struct page_record r)
-{
-    unsigned order = order_at(h, head);
-    count(h, head, 1u << order, -1);
-    write_head(h, head, order, r);
-    count(h, head, 1u << order, 1);
-}
-
-/* The same with other counts, for all pages of the group. */
+/* With other counts, for each page of the group or the same for all; NULL: as they are. */
 static void change_counts(struct history *h, uint32_t head, struct page_record r,
                           const struct page_count *c, bool each)
 {
     unsigned order = order_at(h, head);
     count(h, head, 1u << order, -1);
     write_head(h, head, order, r);
-    for (uint32_t i = 0; h->count && i < 1u << order; i++)
+    for (uint32_t i = 0; h->count && c && i < 1u << order; i++)
         h->count[head + i] = c[each ? i : 0];
     count(h, head, 1u << order, 1);
+}
+
+static void change(struct history *h, uint32_t head, struct page_record r)
+{
+    change_counts(h, head, r, NULL, false);
 }
 
 /* Halves know what the whole knew. */
 static void split(struct history *h, uint32_t head)
 {
     unsigned order = order_at(h, head) - 1;
-    struct page_record r = h->rec[head];
-    write_head(h, head, order, r);
-    write_head(h, head + (1u << order), order, r);
+    write_head(h, head, order, h->rec[head]);
+    write_head(h, head + (1u << order), order, h->rec[head]);
 }
 
 /* Head of the group of a page. The leftmost group below any aligned node of a block begins
@@ -302,11 +298,15 @@ static void count_pool(struct history *h, uint32_t first, uint32_t pages,
             (uint64_t)accesses[i].reads * rule->read + (uint64_t)accesses[i].writes * rule->write;
         c[i].mean = worth_mean(rule, c[i].mean, accesses[i].reads, accesses[i].writes);
         sum += c[i].mean;
-        if (!c[i].moved)
+        if (!c[i].moved && !c[i].gone)
             continue;
         int64_t units =
             (int64_t)accesses[i].reads * rule->read + (int64_t)accesses[i].writes * rule->write;
-        *gain += tier_of(h->rec[head_of(h, first + i)]) == HY_DRAM ? units : -units;
+        enum hy_tier on = tier_of(h->rec[head_of(h, first + i)]);
+        if (c[i].gone && units > 0) /* it may be gone again before anybody looks */
+            come(h, first + i, on);
+        if (c[i].moved)
+            *gain += on == HY_DRAM ? units : -units;
     }
     for (uint32_t i = 0; i < pages; i++) {
         struct page_count now = c[i];
@@ -331,9 +331,8 @@ void history_count(struct history *h, uint32_t block, const struct page_seen *ac
 static void record_group(struct block_pass *b, uint32_t head)
 {
     struct history *h = b->h;
-    uint32_t todo[HISTORY_ORDER + 1]; /* heads, the nearest last */
-    unsigned n = 0;
-    todo[n++] = head;
+    uint32_t todo[HISTORY_ORDER + 1] = {head}; /* heads, the nearest last */
+    unsigned n = 1;
     while (n > 0) {
         uint32_t at = todo[--n];
         unsigned order = order_at(h, at);
@@ -427,6 +426,7 @@ static void rest(struct history *h, uint32_t first, uint32_t pages, enum rest_ki
         for (uint32_t i = at; h->count && i < at + (1u << order_at(h, at)); i++) {
             if (why == MOVED) { /* twice: it is back */
                 h->count[i].moved = !h->count[i].moved;
+                h->count[i].gone = false;
                 h->map->owed += to == HY_DRAM ? 1 : -1;
             } else if (why == PLACED || (why == FOUND && tier_of(r) != to)) {
                 leave(h, i, tier_of(r));

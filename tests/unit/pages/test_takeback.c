@@ -132,8 +132,14 @@ static void the_room_of_the_dead_is_owed(void **state)
     history_found(&h, 40, 1, HY_DRAM); /* by somebody else */
     assert_int_equal(map.owed, 0);
     assert_int_equal(read_of(&h, 40), 0);
+    /* It comes, is used and goes before anybody looks. */
+    history_moved(&h, 50, 1, HY_PM);
+    history_absent(&h, 51, 1, HY_DRAM);
+    assert_int_equal(read_of(&h, 51), 1);
+    history_absent(&h, 51, 1, HY_DRAM);
+    assert_int_equal(map.owed, -1);
     history_drop(&h);
-    assert_int_equal(map.owed, 0); /* 20 went to PM, 30 to DRAM */
+    assert_int_equal(map.owed, 0); /* of those that are not where they would be as many on each */
 }
 
 static void only_pairs_that_are_wrong_go_back(void **state)
