@@ -208,7 +208,7 @@ static void note_absent(unsigned at, const struct slot *b, struct pass_stats *st
             history_absent(&hy_sampler->history[at], first + from, i - from,
                            hy_sampler->range[at].home);
         else
-            i++;
+            history_present(&hy_sampler->history[at], first + i++);
     }
 }
 

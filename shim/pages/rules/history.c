@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "pages/rules/seen.h"
+
 /* The state byte. */
 #define HEAT_MASK  7u
 #define COOL_SHIFT 3u
@@ -57,6 +59,25 @@ static void count(struct history *h, uint32_t head, uint64_t pages, int sign)
     h->map->band[tier_of(r)][score_band(h->map->score[r.passes][r.state & HEAT_MASK])] += n;
 }
 
+/* By which a page that is not where it would be without us changes `owed` when it goes. */
+static int owes(const struct history *h, uint32_t page, enum hy_tier on)
+{
+    return h->count[page].moved ? (on == HY_PM ? 1 : -1) : 0;
+}
+
+static void leave(struct history *h, uint32_t page, enum hy_tier on)
+{
+    h->map->owed += owes(h, page, on);
+    h->count[page].moved = false;
+}
+
+static void come(struct history *h, uint32_t page, enum hy_tier on)
+{
+    h->count[page].gone = false;
+    h->count[page].moved = on == HY_PM ? h->map->owed > 0 : h->map->owed < 0;
+    h->map->owed -= owes(h, page, on);
+}
+
 static void write_head(struct history *h, uint32_t head, unsigned order, struct page_record r)
 {
     r.state = (uint8_t)((r.state & ~GROUP) | (order ? GROUP : 0));
@@ -65,33 +86,29 @@ static void write_head(struct history *h, uint32_t head, unsigned order, struct 
         h->rec[head + 1] = (struct page_record){.passes = (uint8_t)order};
 }
 
-static void change(struct history *h, uint32_t head, struct page_record r)
-{
-    unsigned order = order_at(h, head);
-    count(h, head, 1u << order, -1);
-    write_head(h, head, order, r);
-    count(h, head, 1u << order, 1);
-}
-
-/* The same with other counts, for all pages of the group. */
+/* With other counts, for each page of the group or the same for all; NULL: as they are. */
 static void change_counts(struct history *h, uint32_t head, struct page_record r,
                           const struct page_count *c, bool each)
 {
     unsigned order = order_at(h, head);
     count(h, head, 1u << order, -1);
     write_head(h, head, order, r);
-    for (uint32_t i = 0; h->count && i < 1u << order; i++)
+    for (uint32_t i = 0; h->count && c && i < 1u << order; i++)
         h->count[head + i] = c[each ? i : 0];
     count(h, head, 1u << order, 1);
+}
+
+static void change(struct history *h, uint32_t head, struct page_record r)
+{
+    change_counts(h, head, r, NULL, false);
 }
 
 /* Halves know what the whole knew. */
 static void split(struct history *h, uint32_t head)
 {
     unsigned order = order_at(h, head) - 1;
-    struct page_record r = h->rec[head];
-    write_head(h, head, order, r);
-    write_head(h, head + (1u << order), order, r);
+    write_head(h, head, order, h->rec[head]);
+    write_head(h, head + (1u << order), order, h->rec[head]);
 }
 
 /* Head of the group of a page. The leftmost group below any aligned node of a block begins
@@ -140,7 +157,7 @@ void history_grow(struct history *h, uint32_t pages, enum hy_tier tier)
     uint32_t at = h->pages;
     h->pages = pages;
     for (uint32_t i = at; h->count && i < pages; i++)
-        h->count[i] = (struct page_count){0};
+        h->count[i] = (struct page_count){.gone = true};
     while (at < pages) {
         unsigned order = HISTORY_ORDER;
         while (1u << order > pages - at || at & ((1u << order) - 1))
@@ -155,7 +172,7 @@ void history_grow(struct history *h, uint32_t pages, enum hy_tier tier)
 static void assign(struct history *h, uint32_t first, uint32_t end, struct page_record r,
                    const struct page_count *each)
 {
-    static const struct page_count none;
+    static const struct page_count none = {.gone = true};
     history_cut(h, first);
     history_cut(h, end);
     for (uint32_t at = first; at < end; at += 1u << order_at(h, at))
@@ -168,6 +185,8 @@ void history_copy(struct history *to, const struct history *h, uint32_t from)
     for (uint32_t at = from; at < end;) {
         struct page_group g = history_group(h, at);
         uint32_t stop = HY_MIN(g.first + g.pages, end);
+        for (uint32_t i = at; h->count && i < stop; i++) /* which of both ends is the same */
+            h->map->owed -= owes(h, i, g.tier);
         assign(to, at - from, stop - from, h->rec[g.first], h->count ? h->count + at : NULL);
         at = stop;
     }
@@ -178,6 +197,8 @@ void history_drop(struct history *h)
     for (uint32_t at = 0; at < h->pages;) {
         uint32_t n = 1u << order_at(h, at);
         count(h, at, n, -1);
+        for (uint32_t i = at; h->count && i < at + n; i++)
+            leave(h, i, tier_of(h->rec[at]));
         at += n;
     }
     h->pages = 0;
@@ -207,46 +228,6 @@ void history_watch(const struct history *h, uint32_t block, uint64_t random, str
     }
 }
 
-struct page_seen seen_from_counts(uint64_t reads, uint64_t writes, uint64_t most)
-{
-    /* wide: counts may be anything */
-    unsigned __int128 top = HY_MAX(HY_MAX(reads, writes), HY_MAX(most, (uint64_t)1));
-    unsigned r = (unsigned)(((unsigned __int128)reads * HISTORY_ROUNDS + top - 1) / top);
-    unsigned w = (unsigned)(((unsigned __int128)writes * HISTORY_ROUNDS + top / 2) / top);
-    /* Rounding must not change the domain. */
-    if (write_domain(reads, writes))
-        w = HY_MAX(HY_MAX(w, 1u), (r + 1) / 2);
-    else if (w > 0 && 2 * w >= r)
-        w = (r - 1) / 2;
-    return (struct page_seen){.reads = (uint8_t)((1u << r) - 1),
-                              .writes = (uint8_t)((1u << w) - 1)};
-}
-
-struct observed {
-    bool known, wd, written, stable, differ; /* differ: two watched pages were not alike */
-    uint8_t level, least, most;
-    uint16_t watched;
-};
-
-static struct observed observe(const struct page_seen *s, unsigned rounds)
-{
-    if ((s->reads | s->writes) == 0) /* nearly all of a large footprint */
-        return (struct observed){.known = true, .watched = 1};
-    unsigned hits = (unsigned)__builtin_popcount(s->reads | s->writes);
-    unsigned level = heat_level(hits, rounds);
-    return (struct observed){
-        .known = true,
-        .wd = write_domain((unsigned)__builtin_popcount(s->reads),
-                           (unsigned)__builtin_popcount(s->writes)),
-        .written = s->writes != 0,
-        .stable = reuse_stable(s->reads | s->writes, rounds),
-        .level = (uint8_t)level,
-        .least = (uint8_t)level,
-        .most = (uint8_t)level,
-        .watched = 1,
-    };
-}
-
 struct block_pass {
     struct history *h;
     const struct page_set *watched;
@@ -262,7 +243,7 @@ static struct observed look(const struct block_pass *b, uint32_t head, uint32_t 
     for (uint32_t i = head - b->base; i < head - b->base + pages; i++) {
         if (!page_set_has(b->watched, i))
             continue;
-        struct observed o = observe(&b->seen[i], b->rounds);
+        struct observed o = seen_observe(&b->seen[i], b->rounds);
         if (!all.known) {
             all = o;
             continue;
@@ -317,11 +298,15 @@ static void count_pool(struct history *h, uint32_t first, uint32_t pages,
             (uint64_t)accesses[i].reads * rule->read + (uint64_t)accesses[i].writes * rule->write;
         c[i].mean = worth_mean(rule, c[i].mean, accesses[i].reads, accesses[i].writes);
         sum += c[i].mean;
-        if (!c[i].moved)
+        if (!c[i].moved && !c[i].gone)
             continue;
         int64_t units =
             (int64_t)accesses[i].reads * rule->read + (int64_t)accesses[i].writes * rule->write;
-        *gain += tier_of(h->rec[head_of(h, first + i)]) == HY_DRAM ? units : -units;
+        enum hy_tier on = tier_of(h->rec[head_of(h, first + i)]);
+        if (c[i].gone && units > 0) /* it may be gone again before anybody looks */
+            come(h, first + i, on);
+        if (c[i].moved)
+            *gain += on == HY_DRAM ? units : -units;
     }
     for (uint32_t i = 0; i < pages; i++) {
         struct page_count now = c[i];
@@ -346,9 +331,8 @@ void history_count(struct history *h, uint32_t block, const struct page_seen *ac
 static void record_group(struct block_pass *b, uint32_t head)
 {
     struct history *h = b->h;
-    uint32_t todo[HISTORY_ORDER + 1]; /* heads, the nearest last */
-    unsigned n = 0;
-    todo[n++] = head;
+    uint32_t todo[HISTORY_ORDER + 1] = {head}; /* heads, the nearest last */
+    unsigned n = 1;
     while (n > 0) {
         uint32_t at = todo[--n];
         unsigned order = order_at(h, at);
@@ -430,7 +414,6 @@ static void rest(struct history *h, uint32_t first, uint32_t pages, enum rest_ki
     history_cut(h, end);
     for (uint32_t at = first; at < end; at += 1u << order_at(h, at)) {
         struct page_record r = h->rec[at];
-        bool news = why == MOVED || why == PLACED || (why == FOUND && tier_of(r) != to);
         /* One that nobody has seen in use only fills free DRAM: it may go again at once, and
          * that is no move undone. */
         bool fills = why == MOVED && to == HY_DRAM && r.passes == 0 && (r.state & HEAT_MASK) == 0;
@@ -440,9 +423,17 @@ static void rest(struct history *h, uint32_t first, uint32_t pages, enum rest_ki
         else if (why != PLACED) /* those may go at once */
             cool = fills || why == FOUND ? 1u << COOL_SHIFT : COOL_MASK;
         r.state = (uint8_t)((r.state & ~COOL_MASK) | cool);
-        for (uint32_t i = 0; h->count && news && i < 1u << order_at(h, at); i++)
-            /* moved twice, it is back */
-            h->count[at + i].moved = why == MOVED && !h->count[at + i].moved;
+        for (uint32_t i = at; h->count && i < at + (1u << order_at(h, at)); i++) {
+            if (why == MOVED) { /* twice: it is back */
+                h->count[i].moved = !h->count[i].moved;
+                h->count[i].gone = false;
+                h->map->owed += to == HY_DRAM ? 1 : -1;
+            } else if (why == PLACED || (why == FOUND && tier_of(r) != to)) {
+                leave(h, i, tier_of(r));
+                if (why == PLACED)
+                    come(h, i, to);
+            }
+        }
         if (why == MOVED || why == FOUND || why == PLACED)
             r.state = (uint8_t)((r.state & ~ON_PM) | (to == HY_PM ? ON_PM : 0));
         change(h, at, r);
@@ -473,9 +464,20 @@ void history_absent(struct history *h, uint32_t first, uint32_t pages, enum hy_t
 {
     /* Resting for one pass: it ends in the one that finds them in memory. */
     struct page_record r = {.state = (uint8_t)(1u << COOL_SHIFT | (home == HY_PM ? ON_PM : 0))};
-    if (first < h->pages)
-        assign(h, first, first + HY_MIN(pages, h->pages - first), r,
-               h->count ? h->count + first : NULL);
+    uint32_t end = first + HY_MIN(pages, h->pages - HY_MIN(first, h->pages));
+    for (uint32_t i = first; h->count && i < end; i++) {
+        if (h->count[i].moved)
+            leave(h, i, tier_of(h->rec[head_of(h, i)]));
+        h->count[i].gone = true;
+    }
+    if (first < end)
+        assign(h, first, end, r, h->count ? h->count + first : NULL);
+}
+
+void history_present(struct history *h, uint32_t page)
+{
+    if (h->count && page < h->pages && h->count[page].gone)
+        come(h, page, tier_of(h->rec[head_of(h, page)]));
 }
 
 void history_refused(struct history *h, uint32_t first, uint32_t pages)
@@ -492,7 +494,7 @@ void history_cool(struct history *h)
         count(h, at, 1u << order_at(h, at), -1);
         write_head(h, at, order_at(h, at), r);
         for (uint32_t i = 0; h->count && i < 1u << order_at(h, at); i++)
-            h->count[at + i] = (struct page_count){.moved = h->count[at + i].moved};
+            h->count[at + i].mean = h->count[at + i].score = 0;
         count(h, at, 1u << order_at(h, at), 1);
     }
 }

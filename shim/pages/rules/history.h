@@ -31,6 +31,9 @@ struct heat_map {
     uint64_t movable[HY_TIERS][SCORES];
     uint64_t band[HY_TIERS][BANDS]; /* the same by what they do, whatever ranks them */
     uint64_t on[HY_TIERS];
+    /* Pages by which more DRAM would be free without our moves (of pages that are counted). What
+     * comes to PM meanwhile would have come to DRAM, and the reverse where it is negative. */
+    int64_t owed;
     uint64_t
         came[SCORES]; /* worth of accesses, of late, to pages that had this score before them */
     uint8_t score[256][HEAT_MAX + 1]; /* page_score of every record */
@@ -40,7 +43,8 @@ struct heat_map {
 struct page_count {
     uint16_t mean;
     uint8_t score;
-    bool moved; /* by us, away from where it had come */
+    bool moved : 1; /* not where it would be without our moves */
+    bool gone : 1;  /* was not in memory when last looked at */
 };
 
 struct history {
@@ -137,6 +141,8 @@ void history_placed(struct history *h, uint32_t first, uint32_t pages, enum hy_t
 void history_pin(struct history *h, uint32_t first, uint32_t pages);
 /* Pages that are not in memory: they have no past, cannot move, and will come on `home`. */
 void history_absent(struct history *h, uint32_t first, uint32_t pages, enum hy_tier home);
+/* A page that is in memory. */
+void history_present(struct history *h, uint32_t page);
 /* What the pages did says nothing of what they will do: all are as cold as new ones. */
 void history_cool(struct history *h);
 /* Cut a group so that one begins at this page. */

@@ -19,7 +19,7 @@ static struct page_count counts[PAGES];
 static struct heat_map map;
 
 /* Page i is used told[i] times in each of some passes, enough to be sure. */
-static void use(struct history *h, const uint8_t *reads, unsigned passes)
+static int64_t use(struct history *h, const uint8_t *reads, unsigned passes)
 {
     static struct page_seen accesses[PAGES];
     int64_t gain = 0;
@@ -29,6 +29,17 @@ static void use(struct history *h, const uint8_t *reads, unsigned passes)
         struct worth_rule r = worth_rule(&alike, pass);
         history_count(h, 0, accesses, &r, &gain);
     }
+    return gain;
+}
+
+/* What one read of this page adds to the gain of all exchanges: 1, 0 or -1. */
+static int read_of(struct history *h, uint32_t page)
+{
+    static uint8_t reads[PAGES];
+    memset(reads, 0, sizeof(reads));
+    reads[page] = 1;
+    int64_t gain = use(h, reads, 1);
+    return (gain > 0) - (gain < 0);
 }
 
 /* The first half on DRAM, the other on PM. */
@@ -87,6 +98,48 @@ static void losses_are_borne_as_long_as_going_back_costs_more(void **state)
     exchange_gained(&a, 1000);
     exchange_gained(&a, -101);
     assert_true(exchange_loses(&a, 100));
+}
+
+/* First touch would have the DRAM of a page that is gone free for the next one. */
+static void the_room_of_the_dead_is_owed(void **state)
+{
+    struct history h;
+    (void)state;
+    begin(&h);
+    for (uint32_t i = 0; i < PAGES / 2; i++)
+        history_present(&h, i);
+    swap(&h, 10, PAGES - 10);
+    assert_int_equal(read_of(&h, 10), -1);
+    assert_int_equal(read_of(&h, PAGES - 10), 1);
+    history_absent(&h, 10, 1, HY_DRAM);
+    history_absent(&h, 20, 2, HY_DRAM); /* these lay where they had come */
+    assert_int_equal(map.owed, 1);
+    history_placed(&h, 20, 2, HY_PM);
+    assert_int_equal(read_of(&h, 20), -1); /* would have had that room */
+    assert_int_equal(read_of(&h, 21), 0);
+    history_present(&h, 10);
+    assert_int_equal(read_of(&h, 10), 0); /* came to DRAM, as it would have */
+    /* And the room that an exchange has made is nobody's gain but that of who comes. */
+    history_absent(&h, PAGES - 10, 1, HY_PM);
+    history_absent(&h, 30, 1, HY_DRAM);
+    assert_int_equal(map.owed, -1);
+    history_present(&h, 30);
+    assert_int_equal(read_of(&h, 30), 1);
+    assert_int_equal(map.owed, 0);
+    /* Moved for others, without an exchange. */
+    history_moved(&h, 40, 1, HY_PM);
+    assert_int_equal(map.owed, -1);
+    history_found(&h, 40, 1, HY_DRAM); /* by somebody else */
+    assert_int_equal(map.owed, 0);
+    assert_int_equal(read_of(&h, 40), 0);
+    /* It comes, is used and goes before anybody looks. */
+    history_moved(&h, 50, 1, HY_PM);
+    history_absent(&h, 51, 1, HY_DRAM);
+    assert_int_equal(read_of(&h, 51), 1);
+    history_absent(&h, 51, 1, HY_DRAM);
+    assert_int_equal(map.owed, -1);
+    history_drop(&h);
+    assert_int_equal(map.owed, 0); /* of those that are not where they would be as many on each */
 }
 
 static void only_pairs_that_are_wrong_go_back(void **state)
@@ -194,6 +247,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(income_is_borrowed_on_and_losses_are_bounded),
         cmocka_unit_test(losses_are_borne_as_long_as_going_back_costs_more),
+        cmocka_unit_test(the_room_of_the_dead_is_owed),
         cmocka_unit_test(only_pairs_that_are_wrong_go_back),
         cmocka_unit_test(long_lists_come_in_parts),
         cmocka_unit_test(neighbours_go_back_in_one_call),
