@@ -141,7 +141,7 @@ void history_placed(struct history *h, uint32_t first, uint32_t pages, enum hy_t
 void history_pin(struct history *h, uint32_t first, uint32_t pages);
 /* Pages that are not in memory: they have no past, cannot move, and will come on `home`. */
 void history_absent(struct history *h, uint32_t first, uint32_t pages, enum hy_tier home);
-/* A page that is in memory. */
+/* A page was found in memory. If it was not before, it has come. */
 void history_present(struct history *h, uint32_t page);
 /* What the pages did says nothing of what they will do: all are as cold as new ones. */
 void history_cool(struct history *h);
