@@ -128,12 +128,18 @@ const struct alloc_ops *next_libc(void)
     return k == OTHER ? &libc_family : NULL;
 }
 
-/* Memcheck and the other tools of valgrind that put themselves in the place of malloc; callgrind
- * does not. Of mistakes in our blocks they see none. */
+/* Memcheck and the other tools of valgrind that put themselves in the place of malloc, by a library
+ * beside the one that all of its tools have. Of mistakes in our blocks they see none. */
 static bool valgrind_watches(void)
 {
-    const char *preload = env_get("LD_PRELOAD");
-    return preload && strstr(preload, "vgpreload_") && dl_global("_vgr10010ZU_libcZdsoZa_malloc");
+    static const char tool[] = "vgpreload_", none[] = "core";
+    const char *at = env_get("LD_PRELOAD");
+    while (at && (at = strstr(at, tool)) != NULL) {
+        at += sizeof(tool) - 1;
+        if (strncmp(at, none, sizeof(none) - 1) != 0)
+            return dl_global("_vgr10010ZU_libcZdsoZa_malloc") != NULL;
+    }
+    return false;
 }
 
 /* Most programs have the libc's, which is known without a look-up. */
