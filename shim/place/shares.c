@@ -8,9 +8,6 @@
 #include "settings/settings.h"
 #include "sys/os.h"
 
-/* Who has not told anything for so long is stopped: nothing is kept for it, and it is asked for
- * nothing. */
-#define STALE_NS 10000000000ull
 /* So much slower than with all on DRAM (thousandths), a program gains by more of it. */
 #define GAINS 1050u
 
@@ -26,11 +23,6 @@ static struct {
 _Static_assert(DIVISION_POINTS == REGISTRY_CURVE, "what is told is what is divided by");
 _Static_assert(DIVISION_MAX >= REGISTRY_SLOTS, "there is a party for each slot");
 
-static bool is_stopped(const struct registry_entry *e, uint64_t now)
-{
-    return !e->is_self && now - e->heartbeat_ns > STALE_NS;
-}
-
 static struct division_party party_of(const struct registry_entry *e, uint64_t now)
 {
     const struct registry_published *t = &e->published;
@@ -44,7 +36,7 @@ static struct division_party party_of(const struct registry_entry *e, uint64_t n
                                .run_ns = t->run_ns,
                                .move_ns = (uint32_t)t->move_ns};
 
-    if (is_stopped(e, now))
+    if (registry_is_stopped(e, now))
         return p;
     memcpy(p.time, t->time_at, sizeof(p.time));
     if (p.time[0] > 0) /* by its pages: what was charged need not have been touched */
@@ -70,7 +62,8 @@ unsigned shares_machine(const struct registry_view *v, struct place_machine *ret
                                          .pm_bytes = e->published.pm_bytes,
                                          .wish_bytes = e->published.wish_bytes,
                                          .writers = e->published.writers};
-        if (is_stopped(e, now)) /* it takes nothing and gives nothing; what it holds it holds */
+        if (registry_is_stopped(
+                e, now)) /* it takes nothing and gives nothing; what it holds it holds */
             ret->app[i].cls = HY_CLASS_UNKNOWN;
         if (e->is_self)
             self = i;
