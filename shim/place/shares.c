@@ -18,6 +18,12 @@ static struct {
     uint64_t asked, others;
     uint64_t most; /* atomic, as is the next */
     bool wanted;
+    /* By slot, as last read. */
+    struct {
+        int32_t pid; /* 0: nobody */
+        uint64_t dram;
+    } was[REGISTRY_SLOTS];
+    uint64_t left;
 } sh = {.most = UINT64_MAX};
 
 _Static_assert(DIVISION_POINTS == REGISTRY_CURVE, "what is told is what is divided by");
@@ -49,9 +55,37 @@ static bool takes_part(void)
     return hy_config.set.policy == HY_POLICY_AUTO && hy_config.set.weight > 0;
 }
 
+/* Who is no longer there has left its DRAM for good. */
+static void note_left(const struct registry_view *v)
+{
+    bool here[REGISTRY_SLOTS] = {false};
+
+    for (unsigned i = 0; i < v->n; i++) {
+        const struct registry_entry *e = &v->entry[i];
+        here[e->slot] = sh.was[e->slot].pid == e->pid;
+    }
+    for (unsigned k = 0; k < REGISTRY_SLOTS; k++)
+        if (sh.was[k].pid != 0 && !here[k]) {
+            sh.left += sh.was[k].dram;
+            sh.was[k].pid = 0;
+        }
+    for (unsigned i = 0; i < v->n; i++) {
+        const struct registry_entry *e = &v->entry[i];
+        bool cpu = e->published.cls == HY_CLASS_CPU;
+        sh.was[e->slot].pid = e->pid;
+        sh.was[e->slot].dram = cpu || e->is_self ? 0 : e->dram_bytes;
+    }
+}
+
+uint64_t shares_left(void)
+{
+    return sh.left;
+}
+
 unsigned shares_machine(const struct registry_view *v, struct place_machine *ret)
 {
     uint64_t now = os_now_ns();
+    note_left(v);
     unsigned self = ret->n_apps = HY_MIN(v->n, (unsigned)PLACE_MAX_APPS);
 
     ret->dram_budget = v->dram_budget - HY_MIN(sh.others, v->dram_budget);
