@@ -243,9 +243,11 @@ class Command(unittest.TestCase):
         p = self.begin('--slots', '1')
         self.await_file('up')
         p.send_signal(signal.SIGINT)
-        _, err = p.communicate(timeout=PATIENCE)
+        out, err = p.communicate(timeout=PATIENCE)
         self.assertEqual(p.returncode, 130, err)
         self.assertIn('--resume goes on', err)
+        self.assertEqual([line.split()[:2] for line in out.split('\n')[1:4]],
+                         [['done', '0'], ['long', 'broken'], ['late', 'not']])
         self.assertEqual(self.read('told'), 'told\n')
         self.assertFalse(os.path.exists(self.dir + '/late'))
         again = self.batch()
@@ -258,6 +260,20 @@ class Command(unittest.TestCase):
         _, err = p.communicate(timeout=PATIENCE)
         self.assertEqual(p.returncode, 143, err)
         self.assertEqual(self.read('done'), 'x\n')  # not run again
+
+    def test_resume_of_other_jobs_says_what_goes(self):
+        self.jobs('true\n')
+        self.batch()
+        self.jobs('echo\n')
+        p = self.batch('--resume')
+        self.assertEqual((p.returncode, p.stderr.count('ended')), (2, 1), p.stderr)
+        self.assertEqual(self.batch().returncode, 0)
+
+    def test_columns_stand_below_each_other(self):
+        self.jobs('name=%s true\nname=b true\n' % ('a' * 40))
+        lines = self.batch().stdout.split('\n')[:3]
+        self.assertEqual({line.index(word) for line, word in zip(lines, ('output', 'jobs.batch', 'jobs.batch'))},
+                         {lines[0].index('output')})
 
     def test_a_second_interrupt_kills(self):
         self.jobs("sh -c 'trap \"touch told\" INT; touch up; while :; do sleep 0.1; done'\n")

@@ -332,6 +332,7 @@ bool policy_may_ask(uint64_t *ret_held, uint64_t *ret_ahead)
         unsigned self = company_read_locked(COMPANY_AGE_NS);
         *ret_ahead = placement_ahead(&hy_pol.machine, self);
         may = placement_may_ask(&hy_pol.machine, self, ret_held);
+        *ret_held += UINT64_MAX / 2 - shares_left();
     }
     hy_lock_release(&company_lock);
     return may;

@@ -56,7 +56,8 @@ void policy_keep_dram(uint64_t bytes);
 /* DRAM that this process may have in all, as things are: its limit, and what the others leave.
  * Takes locks: not from malloc. */
 uint64_t policy_dram_share(void);
-/* May this process wish for others' DRAM (Algorithm 1)? Then how much of it they hold. What those
+/* May this process wish for others' DRAM (Algorithm 1)? Then what becomes less (from any value) as
+ * others give theirs up for good, by moving it or as they end. What those
  * wish for who go before it, whether it may or not. The same. */
 bool policy_may_ask(uint64_t *ret_held, uint64_t *ret_ahead);
 /* This process would have so many bytes more on DRAM if others left them: its wish, until the

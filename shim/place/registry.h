@@ -136,7 +136,11 @@ void registry_publish_cpus(struct registry *r, const uint64_t cpus[REGISTRY_CPU_
  * (unless read-only). */
 void registry_read(struct registry *r, struct registry_view *ret);
 
-/* The CPUs that other participants are confined to. */
+/* It has told nothing for so long that it is stopped (SIGSTOP, a debugger): nothing is kept for it,
+ * and it is asked for nothing. */
+bool registry_is_stopped(const struct registry_entry *e, uint64_t now_ns);
+
+/* The CPUs that other participants are confined to. One that is stopped needs none. */
 struct cpus_of_others {
     struct hy_cpus all, elders; /* of all that are confined, and of those that came before us */
     unsigned confined;          /* how many they are */

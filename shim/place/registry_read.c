@@ -6,6 +6,9 @@
 #include "place/registry_internal.h"
 #include "sys/os.h"
 
+/* Ten windows by default. */
+#define STOPPED_NS 10000000000ull
+
 const char *registry_problem(int error)
 {
     switch (error) {
@@ -95,9 +98,15 @@ void registry_read(struct registry *r, struct registry_view *ret)
     registry_exit(r);
 }
 
+bool registry_is_stopped(const struct registry_entry *e, uint64_t now_ns)
+{
+    return !e->is_self && now_ns > e->heartbeat_ns && now_ns - e->heartbeat_ns > STOPPED_NS;
+}
+
 void registry_cpus_of_others(const struct registry_view *v, struct cpus_of_others *ret)
 {
     uint32_t own = REGISTRY_SLOTS;
+    uint64_t now = os_now_ns();
 
     memset(ret, 0, sizeof(*ret));
     for (unsigned i = 0; i < v->n; i++)
@@ -108,7 +117,7 @@ void registry_cpus_of_others(const struct registry_view *v, struct cpus_of_other
         uint64_t any = 0;
         bool is_elder = e->pid < os_pid() || (e->pid == os_pid() && e->slot < own);
         /* Of our number elsewhere is somebody else; here it is what we were before exec. */
-        if (e->is_self || (e->here && e->pid == os_pid()))
+        if (e->is_self || (e->here && e->pid == os_pid()) || registry_is_stopped(e, now))
             continue;
         for (int k = 0; k < REGISTRY_CPU_WORDS; k++) {
             any |= e->cpus[k];

@@ -8,9 +8,6 @@
 #include "settings/settings.h"
 #include "sys/os.h"
 
-/* Who has not told anything for so long is stopped: nothing is kept for it, and it is asked for
- * nothing. */
-#define STALE_NS 10000000000ull
 /* So much slower than with all on DRAM (thousandths), a program gains by more of it. */
 #define GAINS 1050u
 
@@ -21,15 +18,16 @@ static struct {
     uint64_t asked, others;
     uint64_t most; /* atomic, as is the next */
     bool wanted;
+    /* By slot, as last read. */
+    struct {
+        int32_t pid; /* 0: nobody */
+        uint64_t dram;
+    } was[REGISTRY_SLOTS];
+    uint64_t left;
 } sh = {.most = UINT64_MAX};
 
 _Static_assert(DIVISION_POINTS == REGISTRY_CURVE, "what is told is what is divided by");
 _Static_assert(DIVISION_MAX >= REGISTRY_SLOTS, "there is a party for each slot");
-
-static bool is_stopped(const struct registry_entry *e, uint64_t now)
-{
-    return !e->is_self && now - e->heartbeat_ns > STALE_NS;
-}
 
 static struct division_party party_of(const struct registry_entry *e, uint64_t now)
 {
@@ -44,7 +42,7 @@ static struct division_party party_of(const struct registry_entry *e, uint64_t n
                                .run_ns = t->run_ns,
                                .move_ns = (uint32_t)t->move_ns};
 
-    if (is_stopped(e, now))
+    if (registry_is_stopped(e, now))
         return p;
     memcpy(p.time, t->time_at, sizeof(p.time));
     if (p.time[0] > 0) /* by its pages: what was charged need not have been touched */
@@ -57,9 +55,37 @@ static bool takes_part(void)
     return hy_config.set.policy == HY_POLICY_AUTO && hy_config.set.weight > 0;
 }
 
+/* Who is no longer there has left its DRAM for good. */
+static void note_left(const struct registry_view *v)
+{
+    bool here[REGISTRY_SLOTS] = {false};
+
+    for (unsigned i = 0; i < v->n; i++) {
+        const struct registry_entry *e = &v->entry[i];
+        here[e->slot] = sh.was[e->slot].pid == e->pid;
+    }
+    for (unsigned k = 0; k < REGISTRY_SLOTS; k++)
+        if (sh.was[k].pid != 0 && !here[k]) {
+            sh.left += sh.was[k].dram;
+            sh.was[k].pid = 0;
+        }
+    for (unsigned i = 0; i < v->n; i++) {
+        const struct registry_entry *e = &v->entry[i];
+        bool cpu = e->published.cls == HY_CLASS_CPU;
+        sh.was[e->slot].pid = e->pid;
+        sh.was[e->slot].dram = cpu || e->is_self ? 0 : e->dram_bytes;
+    }
+}
+
+uint64_t shares_left(void)
+{
+    return sh.left;
+}
+
 unsigned shares_machine(const struct registry_view *v, struct place_machine *ret)
 {
     uint64_t now = os_now_ns();
+    note_left(v);
     unsigned self = ret->n_apps = HY_MIN(v->n, (unsigned)PLACE_MAX_APPS);
 
     ret->dram_budget = v->dram_budget - HY_MIN(sh.others, v->dram_budget);
@@ -70,7 +96,8 @@ unsigned shares_machine(const struct registry_view *v, struct place_machine *ret
                                          .pm_bytes = e->published.pm_bytes,
                                          .wish_bytes = e->published.wish_bytes,
                                          .writers = e->published.writers};
-        if (is_stopped(e, now)) /* it takes nothing and gives nothing; what it holds it holds */
+        if (registry_is_stopped(
+                e, now)) /* it takes nothing and gives nothing; what it holds it holds */
             ret->app[i].cls = HY_CLASS_UNKNOWN;
         if (e->is_self)
             self = i;

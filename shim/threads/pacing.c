@@ -13,9 +13,6 @@
 #include "threads/rules/threads.h"
 #include "threads/search.h"
 
-/* Who has not told anything for so long is stopped: nobody makes way for him. */
-#define STALE_NS 10000000000ull
-
 static struct {
     struct pacing_turn turn;
     struct pacing_search search;
@@ -52,17 +49,14 @@ unsigned pacing_count(void)
 
 /* --- the others ------------------------------------------------------------------------ */
 
-static bool is_stale(const struct registry_entry *e)
-{
-    return !e->is_self && os_now_ns() - e->heartbeat_ns > STALE_NS;
-}
-
 static void fill(const struct registry_view *v, bool free)
 {
+    uint64_t now = os_now_ns();
+
     for (unsigned i = 0; i < v->n; i++) {
         const struct registry_published *t = &v->entry[i].published;
         pc.peer[i] = (struct pacing_peer){0, 0};
-        if (is_stale(&v->entry[i]))
+        if (registry_is_stopped(&v->entry[i], now)) /* nobody makes way for it */
             continue;
         pc.peer[i].held = t->held / 1000.0;
         pc.peer[i].writers = (free ? t->writers_free : t->writers) / 1000.0;

@@ -98,7 +98,7 @@ class Batch:
         self.clock, self.energy = batch_power.Clock(o.sys), batch_power.Energy(o.sys)
         self.progress = batch_run.Progress(o.quiet)
         self.journal, self.past = None, None
-        self.running, self.ends, self.stopping = {}, {}, 0
+        self.running, self.ends, self.broken, self.stopping = {}, {}, set(), 0
         self.spans = []  # (start event, end event), for the page
         self.full = False
 
@@ -156,11 +156,11 @@ class Batch:
         if events and not finished and not self.o.resume and not self.o.fresh:
             complain('%s: there is an interrupted batch; --resume goes on with it, --fresh begins anew' % path)
             return 2
+        if self.o.resume and finished:
+            complain('%s: the batch has ended; without --resume the jobs are run' % path)
+            return 2
         if self.o.resume and not past:
             complain('%s: the interrupted batch had other jobs; --fresh begins anew' % path)
-            return 2
-        if self.o.resume and finished:
-            complain('%s: the batch has ended; without --resume it is run again' % path)
             return 2
         if past:
             for index, event in past.started.items():
@@ -223,7 +223,8 @@ class Batch:
             self.planner.ended(index, time.monotonic(), status == 0)
             facts, waited = self.runner.learn(self.jobs[index], seconds)
             if self.stopping and status != 0:
-                continue  # broken off: --resume runs it again
+                self.broken.add(index)  # --resume runs it again
+                continue
             if status == 0:
                 self.full |= not self.learnt.add(self.jobs[index].key, facts)
                 key = self.jobs[index].key
@@ -292,12 +293,14 @@ class Batch:
     # --- after ---
 
     def summary(self):
-        outfile.tell('%-18s %10s %10s  %s' % ('job', 'status', 'time', 'output'))
+        row = '%%-%ds %%10s %%10s  %%s' % max(18, *(len(job.name) for job in self.jobs))
+        outfile.tell(row % ('job', 'status', 'time', 'output'))
         took = {end['job']: end.get('seconds') for _, end in self.spans}
         for job in self.jobs:
             status = self.ends.get(job.index)
-            outfile.tell('%-18s %10s %10s  %s' % (
-                job.name, 'not run' if status is None else status_text(status),
+            no_status = 'broken off' if job.index in self.broken else 'not run'
+            outfile.tell(row % (
+                job.name, no_status if status is None else status_text(status),
                 duration(took[job.index]) if took.get(job.index) else '-', self.relative(job)))
 
     def energy_line(self, seconds):

@@ -38,8 +38,8 @@ struct spare {
     unsigned at;
 };
 
-/* At the end of a pass `free` bytes of DRAM are free, and programs that may be asked for theirs
- * hold `held`; NULL: this one may not ask. */
+/* At the end of a pass `free` bytes of DRAM are free; `held` has become less by what others have
+ * given up for good: CPU-bound ones, or such as have ended. NULL: this one may not ask. */
 void spare_note(struct spare *s, uint64_t free, const uint64_t *held);
 /* So much of that may pages come to: what was free at the ends of all these passes, since what is
  * free for a moment goes into the next allocations; and what others have given up meanwhile, who

@@ -158,7 +158,7 @@ uint64_t placement_asked_of(const struct place_machine *m, unsigned self)
     held = held_by_cpu_bound(m);
     if (held == 0)
         return 0;
-    asked = HY_MIN(wishes_from_rank(m, 1), held);
+    asked = HY_MIN(sub_sat(wishes_from_rank(m, 1), free_dram(m)), held);
     for (unsigned i = 0; i < self; i++)
         if (m->app[i].cls == HY_CLASS_CPU)
             before = add_sat(before, m->app[i].dram_bytes);

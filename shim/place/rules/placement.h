@@ -51,8 +51,8 @@ uint64_t placement_share(const struct place_machine *m, unsigned self, uint64_t 
 uint64_t placement_wish(const struct place_machine *m, unsigned self, uint64_t bytes);
 /* May app[self] wish? Then DRAM bytes that others may be asked for. */
 bool placement_may_ask(const struct place_machine *m, unsigned self, uint64_t *ret_held);
-/* DRAM bytes that app[self] is asked to give up now, the sum of others' wishes
- * shared among the CPU-bound holders in proportion to what they hold. */
+/* DRAM bytes that app[self] is asked to give up now: what others wish for and is not free, shared
+ * among the CPU-bound holders in proportion to what they hold. */
 uint64_t placement_asked_of(const struct place_machine *m, unsigned self);
 
 #endif

@@ -91,7 +91,7 @@ static void test_cases_of_the_algorithm(void **state)
 static void test_shares_of_what_is_asked(void **state)
 {
     (void)state;
-    m = (struct place_machine){.dram_budget = 100, .n_apps = 5};
+    m = (struct place_machine){.dram_budget = 90, .n_apps = 5};
     m.app[0] = (struct place_app){CPU, 30, 0, 50}; /* its wish is nobody's business */
     m.app[1] = (struct place_app){BW, 10, 0, 20};
     m.app[2] = (struct place_app){CPU, 10, 0, 0};
@@ -106,6 +106,10 @@ static void test_shares_of_what_is_asked(void **state)
         assert_int_equal(placement_may_ask(&m, i, &held), i == 1 || i == 4);
         assert_int_equal(held, 40);
     }
+    m.dram_budget = 94; /* nobody is asked for what is free */
+    assert_int_equal(placement_asked_of(&m, 0), 15);
+    m.dram_budget = 114;
+    assert_int_equal(placement_asked_of(&m, 0) + placement_asked_of(&m, 2), 0);
     m.app[1].wish_bytes = 1000; /* all that they have, not more */
     assert_int_equal(placement_asked_of(&m, 0), 30);
     assert_int_equal(placement_asked_of(&m, 2), 10);
@@ -183,7 +187,9 @@ static void check_one_machine(void)
         assert_true(share <= (m.app[i].cls == CPU ? m.app[i].dram_bytes : 0));
         asked += share;
     }
-    assert_int_equal(asked, HY_MIN(total(false, true), total(true, false)));
+    uint64_t wished = total(false, true), used = total(false, false);
+    uint64_t left = m.dram_budget - HY_MIN(used, m.dram_budget);
+    assert_int_equal(asked, HY_MIN(wished - HY_MIN(left, wished), total(true, false)));
 
     /* Monotone: less is granted where more was, and a larger budget takes nothing away. */
     if (d.tier == HY_DRAM) {

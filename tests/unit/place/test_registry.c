@@ -116,7 +116,8 @@ static void test_cpus_of_our_number_elsewhere(void **state)
     (void)state;
     memset(&view, 0, sizeof(view));
     view.n = 2;
-    view.entry[0] = (struct registry_entry){.slot = 3, .pid = getpid(), .cpus = {6}};
+    view.entry[0] = (struct registry_entry){
+        .slot = 3, .pid = getpid(), .cpus = {6}, .heartbeat_ns = os_now_ns()};
     view.entry[1] =
         (struct registry_entry){.slot = 4, .pid = getpid(), .here = true, .is_self = true};
     registry_cpus_of_others(&view, &found);
@@ -126,6 +127,10 @@ static void test_cpus_of_our_number_elsewhere(void **state)
     view.entry[0].slot = 5;
     registry_cpus_of_others(&view, &found);
     assert_int_equal(found.elders.word[0], 0);
+    view.entry[0].heartbeat_ns -= (uint64_t)60 * 1000000000; /* stopped: it needs none */
+    registry_cpus_of_others(&view, &found);
+    assert_int_equal(found.confined + found.all.word[0], 0);
+    view.entry[0].heartbeat_ns = os_now_ns();
     view.entry[0].here = true; /* what we were before exec */
     registry_cpus_of_others(&view, &found);
     assert_int_equal(found.confined, 0);

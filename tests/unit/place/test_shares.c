@@ -61,11 +61,11 @@ static void the_living_are_heard(void **state)
  */
 static void who_is_stopped_wishes_for_nothing(void **state)
 {
-    struct place_machine m = machine(40 * MB, SECOND, LONG_AGO);
+    struct place_machine m = machine(95 * MB, SECOND, LONG_AGO);
 
     (void)state;
-    assert_int_equal(placement_asked_of(&m, HOLDER), 10 * MB);
-    assert_int_equal(placement_free(&m, SELF), 60 * MB);
+    assert_int_equal(placement_asked_of(&m, HOLDER), 5 * MB);
+    assert_int_equal(placement_free(&m, SELF), 5 * MB);
     assert_int_equal(placement_wish(&m, SELF, 10 * MB), 10 * MB);
 }
 
@@ -81,9 +81,36 @@ static void who_is_stopped_gives_up_nothing(void **state)
     assert_int_equal(placement_free(&m, SELF), 10 * MB);
 }
 
+/* Whoever ends leaves its DRAM for good, even if another one has its slot at once. */
+static void who_ends_leaves_what_it_held(void **state)
+{
+    struct place_machine m = machine(40 * MB, SECOND, SECOND);
+    uint64_t before = shares_left();
+
+    (void)state;
+    view.entry[WISHER].pid = 7;
+    view.entry[WISHER].dram_bytes = 30 * MB;
+    view.entry[HOLDER].pid = 8;
+    (void)shares_machine(&view, &m);
+    assert_int_equal(shares_left() - before, 0);
+    view.entry[WISHER].dram_bytes = 20 * MB; /* freed for a moment */
+    (void)shares_machine(&view, &m);
+    assert_int_equal(shares_left() - before, 0);
+    view.entry[WISHER].pid = 9;
+    view.entry[WISHER].dram_bytes = 5 * MB;
+    (void)shares_machine(&view, &m);
+    assert_int_equal(shares_left() - before, 20 * MB);
+    view.n = 1;
+    (void)shares_machine(&view, &m);
+    assert_int_equal(shares_left() - before, 25 * MB); /* the CPU-bound one's is told elsewhere */
+    (void)shares_machine(&view, &m);
+    assert_int_equal(shares_left() - before, 25 * MB);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_ends_leaves_what_it_held),
         cmocka_unit_test(the_living_are_heard),
         cmocka_unit_test(who_is_stopped_wishes_for_nothing),
         cmocka_unit_test(who_is_stopped_gives_up_nothing),
