@@ -105,7 +105,7 @@ class CacheTest(unittest.TestCase):
         return found
 
     def test_what_a_stream_does_without_others_have(self):
-        stream, gups = ('stream', '8', '250'), ('gups', '1', '500')
+        stream, gups = ('stream', '8', '150'), ('gups', '1', '300')
         (s_off, none), (g_off, _) = self.workloads(stream, gups, HYBRID_CACHE='off')
         self.assertEqual((none['possible'], none['few_ns']), (False, 0))
         (s_on, cache), (g_on, other) = self.workloads(stream, gups)
@@ -117,7 +117,7 @@ class CacheTest(unittest.TestCase):
         self.assertLess(s_on['work_ns'], 1.015 * s_off['work_ns'])
 
     def test_alone_nothing_is_tried(self):
-        ((_, cache),) = self.workloads(('stream', '8', '250'))
+        ((_, cache),) = self.workloads(('stream', '8', '150'))
         self.assertEqual((cache['possible'], cache['few_ns'], cache['times']), (True, 0, 0))
 
     def until(self, what, true):

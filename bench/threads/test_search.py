@@ -17,8 +17,8 @@ import unittest
 ARGS = None
 # Long enough for several trials: the first is paid for after 250 windows, 800 where these differ much.
 STREAM = ('stream', '--size', '8', '--rounds', '120')
-# Long enough for one.
-SHORTER = (*STREAM[:-1], '80')
+# Long enough for one: 500 windows.
+SHORTER = (*STREAM[:-1], '50')
 PRICING = ('pricing', '--size', '2', '--rounds', '12')
 # A machine that PM's traffic slows more than any: half of the threads are faster than all there, by 10 to
 # 20 percent while one of the three arrays lies on DRAM. With room for a part of a second one, which is then
@@ -87,7 +87,7 @@ class SearchTest(unittest.TestCase):
 
     def test_profile_that_is_slower_is_given_up(self):
         # It takes three times as long with two threads.
-        _, err, t = self.with_profile(('kv', '--rounds', '80'), 2)
+        _, err, t = self.with_profile(('kv', '--rounds', '50'), 2)
         self.assertRegex(err, r"threads: the profile's 2 on PM are given up: with 20 it is [1-9]\S+ times as fast")
         self.assertEqual((t['cap'], t['held']), (0, 0))
 

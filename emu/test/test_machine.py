@@ -145,9 +145,10 @@ def case_spread():
     ratios = {k: [] for k in kinds}
     load = []
     try:
-        # Thrice; with scripts/test --long beside the loops twice.
-        for i in range(4 if os.environ.get('HYBRID_TEST_LONG') == '1' else 3):
-            if i == 2:
+        # Alone and beside the loops; with scripts/test --long twice each.
+        times = 2 if os.environ.get('HYBRID_TEST_LONG') == '1' else 1
+        for i in range(2 * times):
+            if i == times:
                 load = busy_loops(4)
             for k in kinds:
                 t = []

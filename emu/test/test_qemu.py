@@ -319,7 +319,7 @@ def case_instructions():
         skip('no valgrind')
     ENV['PYTHONHASHSEED'] = '0'
     loop = 'x = 0\nfor i in range(%d): x += len(str(i))'
-    for command, sizes in (([PYTHON, '-c', loop], (10000, 90000)),
+    for command, sizes in (([PYTHON, '-c', loop], (10000, 40000)),
                            ([PLAIN, 'compute', '1', '%d'], (1000, 401000)),
                            ([PLAIN, 'stream', '1', '%d', '3000'], (1, 4)),
                            ([PLAIN, 'gups', '1', '%d', '1000'], (1000, 201000))):

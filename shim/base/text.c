@@ -242,6 +242,33 @@ void text_choices_prose(const char *choices, char *buf, size_t cap)
     }
 }
 
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
+}
+
+void text_trim(const char **s, size_t *len)
+{
+    for (; *len > 0 && is_blank(**s); (*len)--)
+        (*s)++;
+    while (*len > 0 && is_blank((*s)[*len - 1]))
+        (*len)--;
+}
+
+bool text_next_line(const char **at, const char *end, const char **ret, size_t *ret_len)
+{
+    const char *start = *at;
+
+    if (start == end)
+        return false;
+    const char *stop = memchr(start, '\n', (size_t)(end - start)) ?: end;
+    *at = stop + (stop < end);
+    *ret = start;
+    *ret_len = (size_t)(stop - start);
+    text_trim(ret, ret_len);
+    return true;
+}
+
 bool text_has_control(const char *s, size_t len)
 {
     for (size_t i = 0; i < len; i++)

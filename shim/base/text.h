@@ -63,6 +63,10 @@ void text_choices_prose(const char *choices, char *buf, size_t cap);
 /* The next of a kernel's list ("0-3,8"): lo == hi for a single number. false at its end or at
  * something else. *at moves on. Numbers are cut at 2^32. */
 bool text_next_range(const char **at, uint64_t *ret_lo, uint64_t *ret_hi);
+/* Blanks at both ends go. */
+void text_trim(const char **s, size_t *len);
+/* The next line of a text, trimmed; false behind the last. *at moves on. */
+bool text_next_line(const char **at, const char *end, const char **ret, size_t *ret_len);
 bool text_has_control(const char *s, size_t len);
 /* How many single-letter slips (insert, drop, change, swap) lie between two
  * names, ignoring case and taking '-' for '_'; large when they are long. */

@@ -30,7 +30,7 @@ static void take_back_error(char *err, size_t cap)
         snprintf(err, cap, "%s", why != NULL ? why : "unknown loader error");
 }
 
-static void *look_up(void *where, const char *name)
+void *dl_symbol(void *where, const char *name)
 {
     int saved = errno;
     hy_guard_enter();
@@ -190,7 +190,7 @@ static void *of_loader_at_start(const char *name)
 void *dl_next(const char *name)
 {
     void *p = next_at_start(name);
-    return p ? p : look_up(RTLD_NEXT, name);
+    return p ? p : dl_symbol(RTLD_NEXT, name);
 }
 
 /* The object that holds an address, if it is still there; to be closed. */
@@ -216,7 +216,7 @@ void *dl_next_of(const char *name, const void *caller)
     int saved = errno;
     void *h = open_object_of(caller, 0), *pinned;
     if (h) {
-        fn = look_up(h, name);
+        fn = dl_symbol(h, name);
         /* A handle's scope is its own: ours is in it only if the caller is linked with us. */
         if (fn && dl_object_base(fn) == dl_object_base((const void *)(uintptr_t)dl_next_of))
             fn = NULL;
@@ -230,7 +230,7 @@ void *dl_next_of(const char *name, const void *caller)
 
 void *dl_global(const char *name)
 {
-    return look_up(RTLD_DEFAULT, name);
+    return dl_symbol(RTLD_DEFAULT, name);
 }
 
 bool dl_is_definition(const void *fn)
@@ -253,11 +253,6 @@ void *dl_open_private(const char *soname, char *err, size_t err_cap)
     return h;
 }
 
-void *dl_symbol(void *handle, const char *name)
-{
-    return look_up(handle, name);
-}
-
 /* Not by its name: a second library that this one needs, the loader, costs each start the check of
  * its versions. First asked by the constructor (sys/next.c), so that malloc need not look it up. */
 static bool find_object(const void *addr, struct dl_find_object *ret)
@@ -266,7 +261,7 @@ static bool find_object(const void *addr, struct dl_find_object *ret)
     __typeof__(find) fn = __atomic_load_n(&find, __ATOMIC_RELAXED);
     if (HY_UNLIKELY(!fn)) {
         void *p = of_loader_at_start("_dl_find_object");
-        fn = (__typeof__(find))(p ? p : look_up(RTLD_DEFAULT, "_dl_find_object"));
+        fn = (__typeof__(find))(p ? p : dl_symbol(RTLD_DEFAULT, "_dl_find_object"));
         __atomic_store_n(&find, fn, __ATOMIC_RELAXED);
     }
     return fn && fn((void *)(uintptr_t)addr, ret) == 0;

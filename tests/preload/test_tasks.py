@@ -122,8 +122,8 @@ class TasksTest(unittest.TestCase):
             self.assertTrue(least < saving <= most, (name, report['tasks']))
 
     def test_tiny_tasks_are_soon_left_alone(self):
-        _, report = self.until(lambda t: heard(t) < 1000000, [ARGS.tasks, 'tiny', 2000000])
-        self.assertLess(heard(report['tasks']), 1000000)
+        _, report = self.until(lambda t: heard(t) < 400000, [ARGS.tasks, 'tiny', 800000])
+        self.assertLess(heard(report['tasks']), 400000)
 
     def test_tasks_of_libraries_that_come_and_go(self):
         self.same([ARGS.tasks, 'plugin', ARGS.plugin], True)

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <ini.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -115,20 +114,13 @@ struct parser {
 
 static void __attribute__((format(printf, 2, 3))) tell(struct parser *ps, const char *fmt, ...)
 {
-    char name[TEXT_QUOTE_CAP], what[512], message[900];
     va_list ap;
 
     if (ps->problems++ >= FIGURES_MAX_MESSAGES || !ps->diag)
         return;
     va_start(ap, fmt);
-    vsnprintf(what, sizeof(what), fmt, ap);
+    options_tell_at(ps->diag, ps->ctx, "machine file", ps->name, ps->line, fmt, ap);
     va_end(ap);
-    text_quote(ps->name, strlen(ps->name), name, sizeof(name));
-    if (ps->line > 0)
-        snprintf(message, sizeof(message), "machine file %s, line %u: %s", name, ps->line, what);
-    else
-        snprintf(message, sizeof(message), "machine file %s: %s", name, what);
-    ps->diag(ps->ctx, message);
 }
 
 /* False: it is no text. */
@@ -219,22 +211,15 @@ static int on_key(void *user, const char *section, const char *key, const char *
 static char *next_line(char *buf, int cap, void *stream)
 {
     struct parser *ps = stream;
-    const char *start = ps->at, *stop;
+    const char *start;
     size_t len;
 
     if (ps->key_pending)
         tell(ps, "the line is neither a section nor key = value");
     ps->key_pending = false;
-    if (start == ps->end || cap < LINE_CAP)
+    if (cap < LINE_CAP || !text_next_line(&ps->at, ps->end, &start, &len))
         return NULL;
-    stop = memchr(start, '\n', (size_t)(ps->end - start)) ?: ps->end;
-    ps->at = stop + (stop < ps->end);
     ps->line++;
-    while (start < stop && (*start == ' ' || *start == '\t'))
-        start++;
-    while (stop > start && (stop[-1] == ' ' || stop[-1] == '\t' || stop[-1] == '\r'))
-        stop--;
-    len = (size_t)(stop - start);
     memcpy(buf, "\n", 2);
     if (len == 0 || *start == '#' || *start == ';')
         return buf;

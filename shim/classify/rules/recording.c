@@ -29,23 +29,12 @@ static int wrong(const struct recording *r, const char *what, const char *text, 
     return -EINVAL;
 }
 
-/* The next line without blanks at its ends; false at the end of the text. */
 static bool take_line(struct recording *r, const char **ret, size_t *ret_len)
 {
-    const char *start = r->at, *stop;
+    bool found = text_next_line(&r->at, r->end, ret, ret_len);
 
-    if (start == r->end)
-        return false;
-    stop = memchr(start, '\n', (size_t)(r->end - start)) ?: r->end;
-    r->at = stop + (stop < r->end);
-    r->line++;
-    while (start < stop && (*start == ' ' || *start == '\t'))
-        start++;
-    while (stop > start && (stop[-1] == ' ' || stop[-1] == '\t' || stop[-1] == '\r'))
-        stop--;
-    *ret = start;
-    *ret_len = (size_t)(stop - start);
-    return true;
+    r->line += found;
+    return found;
 }
 
 int recording_open(struct recording *r, const char *text, size_t len, hy_diag_fn diag, void *ctx)

@@ -2,7 +2,6 @@
 #include "settings/rules/options_values.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -67,6 +66,19 @@ void options_tell(hy_diag_fn diag, void *ctx, const char *fmt, ...)
     vsnprintf(message, sizeof(message), fmt, ap);
     va_end(ap);
     diag(ctx, message);
+}
+
+void options_tell_at(hy_diag_fn diag, void *ctx, const char *kind, const char *file, unsigned line,
+                     const char *fmt, va_list ap)
+{
+    char name[TEXT_QUOTE_CAP], what[768];
+
+    text_quote(file, strlen(file), name, sizeof(name));
+    (void)vsnprintf(what, sizeof(what), fmt, ap);
+    if (line > 0)
+        options_tell(diag, ctx, "%s %s, line %u: %s", kind, name, line, what);
+    else
+        options_tell(diag, ctx, "%s %s: %s", kind, name, what);
 }
 
 static void tell_bad_value(const struct hy_settings *s, enum hy_opt_id id, const char *value,

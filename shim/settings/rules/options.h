@@ -5,6 +5,8 @@
 #ifndef HYBRID_SETTINGS_RULES_OPTIONS_H
 #define HYBRID_SETTINGS_RULES_OPTIONS_H
 
+#include <stdarg.h>
+
 #include "base/types.h"
 
 enum hy_policy { HY_POLICY_AUTO, HY_POLICY_DRAM, HY_POLICY_PM, HY_POLICY_FIRST_FIT, HY_POLICY_OFF };
@@ -112,6 +114,9 @@ void options_unknown_env(const char *name, size_t len, hy_diag_fn diag, void *ct
 /* Put a message together for `diag`, which may be NULL. */
 void options_tell(hy_diag_fn diag, void *ctx, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* The same of a line of a file (0: of all of it): "machine file NAME, line N: ...". */
+void options_tell_at(hy_diag_fn diag, void *ctx, const char *kind, const char *file, unsigned line,
+                     const char *fmt, va_list ap) __attribute__((format(printf, 6, 0)));
 /* Cross-option checks, all in one place; number of problems told (hints that
  * are no error are told but not counted). */
 int options_check(const struct hy_settings *s, hy_diag_fn diag, void *ctx);

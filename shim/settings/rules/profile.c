@@ -7,8 +7,6 @@
 
 #include <errno.h>
 #include <ini.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -25,21 +23,14 @@ bool profile_hushed(struct parser *ps)
 
 void profile_tell(struct parser *ps, const char *fmt, ...)
 {
-    char name[TEXT_QUOTE_CAP], what[768], message[1100];
     va_list ap;
 
     if (profile_hushed(ps))
         return;
     ps->problems++;
     va_start(ap, fmt);
-    vsnprintf(what, sizeof(what), fmt, ap);
+    options_tell_at(ps->diag, ps->ctx, "profile", ps->name, ps->line, fmt, ap);
     va_end(ap);
-    text_quote(ps->name, strlen(ps->name), name, sizeof(name));
-    if (ps->line > 0)
-        snprintf(message, sizeof(message), "profile %s, line %u: %s", name, ps->line, what);
-    else
-        snprintf(message, sizeof(message), "profile %s: %s", name, what);
-    ps->diag(ps->ctx, message);
 }
 
 void profile_tell_value(struct parser *ps, const char *key, const char *value, const char *expected)
@@ -141,12 +132,7 @@ static bool is_printable_ascii(const char *s, size_t len)
 
 static enum section enter_site(struct parser *ps, const char *name, size_t len)
 {
-    while (len > 0 && (*name == ' ' || *name == '\t')) {
-        name++;
-        len--;
-    }
-    while (len > 0 && (name[len - 1] == ' ' || name[len - 1] == '\t'))
-        len--;
+    text_trim(&name, &len);
     if (len == 0 || len >= sizeof(ps->p->sites->name) || !is_printable_ascii(name, len)) {
         profile_tell(
             ps,
@@ -207,33 +193,22 @@ static int on_key(void *user, const char *section, const char *name, const char 
 
 /* --- the file ------------------------------------------------------------- */
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
-}
-
 /* The next line for inih: blanks at both ends and the BOM are gone, headers and
  * lines that are not for it have become empty, so its line count stays ours. */
 static char *next_line(char *buf, int cap, void *stream)
 {
     struct parser *ps = stream;
-    const char *start = ps->at, *stop;
+    const char *start;
     size_t len;
 
     if (ps->key_pending)
         profile_tell(ps, "the line is neither a section nor key = value and is ignored");
     ps->key_pending = false;
-    if (start == ps->end || cap < 3)
+    if (ps->line == 0 && ps->end - ps->at >= 3 && memcmp(ps->at, "\xef\xbb\xbf", 3) == 0)
+        ps->at += 3;
+    if (cap < 3 || !text_next_line(&ps->at, ps->end, &start, &len))
         return NULL;
-    stop = memchr(start, '\n', (size_t)(ps->end - start)) ?: ps->end;
-    ps->at = stop + (stop < ps->end);
-    if (ps->line++ == 0 && stop - start >= 3 && memcmp(start, "\xef\xbb\xbf", 3) == 0)
-        start += 3;
-    while (start < stop && is_blank(*start))
-        start++;
-    while (stop > start && is_blank(stop[-1]))
-        stop--;
-    len = (size_t)(stop - start);
+    ps->line++;
     memcpy(buf, "\n", 2);
     if (len == 0 || *start == '#' || *start == ';')
         return buf;

@@ -69,18 +69,20 @@ CGO = r'''
 package main
 
 /*
+#include <netdb.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 static void *worker(void *arg) { char **slot = arg; for (int i = 0; i < 20000; i++) { free(*slot); *slot = malloc(i % 3000 + 1); memset(*slot, i, i % 3000 + 1); } return arg; }
 static int c_threads(void) { pthread_t t[4]; char *s[4] = {0}; int sum = 0; for (int i = 0; i < 4; i++) pthread_create(&t[i], 0, worker, &s[i]);
   for (int i = 0; i < 4; i++) { pthread_join(t[i], 0); sum += s[i][0] & 255; free(s[i]); } return sum; }
+// As Go's own resolver does, without compiling package net, a third of the whole.
+static int lookup(void) { struct addrinfo *a; int err = getaddrinfo("localhost", 0, 0, &a); if (!err) freeaddrinfo(a); return err; }
 */
 import "C"
 
 import (
 	"fmt"
-	"net"
 	"os/user"
 	"sync"
 	"unsafe"
@@ -112,8 +114,7 @@ func main() {
 	}
 	wg.Wait()
 	fmt.Println(total, C.c_threads())
-	a, err := net.LookupHost("localhost")
-	fmt.Println(len(a) > 0, err)
+	fmt.Println(C.lookup())
 	u, err := user.Current()
 	fmt.Println(u.Uid, err)
 }

@@ -59,6 +59,11 @@ placed() { # POLICY COMMAND...: under the library, from the start
     env HYBRID_POLICY="$policy" HYBRID_START=0 HYBRID_PM="${pm:-auto}" LD_PRELOAD=$lib "$@"
 }
 
+disk() { # a disk at /mnt/disk, for O_DIRECT
+    [ -d /mnt/disk ] && return
+    mkdir /mnt/disk && mkfs.ext4 -q -F -b 4096 -O ^has_journal /dev/vda && mount -t ext4 /dev/vda /mnt/disk
+}
+
 # --- programs that the job drives: pl_pages, by what is written to a descriptor ---
 
 patience=${patience:-300}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The library moves the pages of a program that knows nothing of it, as often as it can.
 . ./check.sh
-[ -d /mnt/disk ] || mkdir /mnt/disk # mounted by moves.sh
+check "a disk, for O_DIRECT" disk
 export HYBRID_DRAM=1M HYBRID_INTERVAL=300ms HYBRID_MIGRATE=eager
 export HYBRID_MIGRATE_INTERVAL=300ms HYBRID_MIGRATE_CORE=100
 check "no write is lost while the library moves pages" \

@@ -47,6 +47,7 @@ check "the second one has undone moves" test "$(reported /tmp/app.json undone_pa
 check "moves rested for that" test "$(reported /tmp/app.json truces)" -ge 1
 
 # Under writers of all kinds, and two movers.
+check "a disk, for O_DIRECT" disk
 env HYBRID_POLICY=first-fit HYBRID_START=0 HYBRID_PM=auto HYBRID_DRAM=1M HYBRID_INTERVAL=300ms \
     HYBRID_MIGRATE=eager HYBRID_MIGRATE_INTERVAL=300ms HYBRID_MIGRATE_CORE=100 \
     HYBRID_STATS=/tmp/others.json LD_PRELOAD=$lib ./lost_writes -n -m 300 -s "${seconds:-4}" \

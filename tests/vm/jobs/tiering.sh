@@ -2,6 +2,7 @@
 # Linux' own tiering (promotion by NUMA balancing, demotion) beside ours: no write is lost,
 # and neither keeps the other busy.
 . ./check.sh
+check "a disk, for O_DIRECT" disk
 balancing=/proc/sys/kernel/numa_balancing
 demotion=/sys/kernel/mm/numa/demotion_enabled
 if [ ! -w $balancing ] || [ ! -w $demotion ]; then
