@@ -84,7 +84,10 @@ void worth_end(struct migrate_worth *v)
                                .of_pages = WORTH_POOL};
     exchange_gained(&v->account, (double)sampler_gain() * unit_ns());
     balance(v);
+    struct worth_foretold pass = sampler_foretold();
+    x.unit_ns *= worth_foretells(&v->foretold, &pass);
     worth_below(&x, v->below);
+    x.unit_ns = unit_ns(); /* free DRAM: nobody is displaced */
     x.cost_ns = move_ns(v, HY_DRAM);
     v->fill_from = (uint8_t)worth_fill_from(&x);
 }

@@ -13,8 +13,9 @@ struct migrate_worth {
     uint64_t passes;        /* since counting began, in this phase */
     struct line_worth line; /* by the last window */
     struct worth_rule rule;
-    double threads;    /* of the program, running in that window */
-    double most_units; /* an access of the last passes is worth at most */
+    double threads;                 /* of the program, running in that window */
+    double most_units;              /* an access of the last passes is worth at most */
+    struct worth_foretold foretold; /* of late */
     uint8_t below[SCORES];
     uint8_t fill_from;               /* the least rank that may come to free DRAM */
     struct exchange_account account; /* of all exchanges so far, by the counts of the moved pages */

@@ -216,8 +216,10 @@ void sampler_end(struct pass_stats *stats)
 {
     memset(stats, 0, sizeof(*stats));
     hy_lock_take(&hy_sampler_lock);
-    if (hy_sampler)
+    if (hy_sampler) {
         hy_sampler->gain = 0;
+        hy_sampler->map.foretold = (struct worth_foretold){0};
+    }
     uint64_t most =
         hy_sampler && hy_sampler->slots && (hy_sampler->writes->drain || hy_sampler->reads)
             ? usual_count()
@@ -259,6 +261,14 @@ int64_t sampler_gain(void)
     int64_t gain = hy_sampler ? hy_sampler->gain : 0;
     hy_lock_release(&hy_sampler_lock);
     return gain;
+}
+
+struct worth_foretold sampler_foretold(void)
+{
+    hy_lock_take(&hy_sampler_lock);
+    struct worth_foretold f = hy_sampler ? hy_sampler->map.foretold : (struct worth_foretold){0};
+    hy_lock_release(&hy_sampler_lock);
+    return f;
 }
 
 unsigned sampler_period(void)

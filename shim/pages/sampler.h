@@ -94,11 +94,12 @@ unsigned sampler_moves(const struct move_limits *l, uint64_t visits, struct page
                        unsigned cap, uint64_t *ret_regret);
 /* Moves that go back (takeback.h). */
 unsigned sampler_takeback(struct page_move *list, unsigned cap, uint64_t *ret_pairs);
-/* Where accesses are counted by page: how they are priced from the next pass on, and what the
- * pages that we have moved were used more in the last one on DRAM than on PM, in units of worth.h.
- */
+/* Where accesses are counted by page: how they are priced from the next pass on; what the pages
+ * that we have moved were used more in the last one on DRAM than on PM, in units of worth.h; and
+ * how far their means foretold it. */
 void sampler_price(const struct worth_rule *rule);
 int64_t sampler_gain(void);
+struct worth_foretold sampler_foretold(void);
 /* The program has turned to something else: what pages did is forgotten, where they are is not. */
 void sampler_cool(void);
 /* Are the first pages of this on PM by what is known? *bytes becomes those that are alike. */

@@ -294,14 +294,14 @@ static void count_pool(struct history *h, uint32_t first, uint32_t pages,
     if (!any)
         return;
     for (uint32_t i = 0; i < pages; i++) {
-        h->map->came[c[i].score] +=
-            (uint64_t)accesses[i].reads * rule->read + (uint64_t)accesses[i].writes * rule->write;
+        int64_t units =
+            (int64_t)accesses[i].reads * rule->read + (int64_t)accesses[i].writes * rule->write;
+        h->map->came[c[i].score] += (uint64_t)units;
+        worth_foretold_add(&h->map->foretold, c[i].mean, units);
         c[i].mean = worth_mean(rule, c[i].mean, accesses[i].reads, accesses[i].writes);
         sum += c[i].mean;
         if (!c[i].moved && !c[i].gone)
             continue;
-        int64_t units =
-            (int64_t)accesses[i].reads * rule->read + (int64_t)accesses[i].writes * rule->write;
         enum hy_tier on = tier_of(h->rec[head_of(h, first + i)]);
         if (c[i].gone && units > 0) /* it may be gone again before anybody looks */
             come(h, first + i, on);

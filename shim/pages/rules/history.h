@@ -34,8 +34,9 @@ struct heat_map {
     /* Pages by which more DRAM would be free without our moves (of pages that are counted). What
      * comes to PM meanwhile would have come to DRAM, and the reverse where it is negative. */
     int64_t owed;
-    uint64_t
-        came[SCORES]; /* worth of accesses, of late, to pages that had this score before them */
+    /* Worth of accesses, of late, to pages that had this score before them. */
+    uint64_t came[SCORES];
+    struct worth_foretold foretold;   /* by the last pass */
     uint8_t score[256][HEAT_MAX + 1]; /* page_score of every record */
 };
 

@@ -7,7 +7,8 @@
 #define MOST_UNITS 1024.0
 /* A difference of so many standard deviations of two counts is no luck: there are thousands of
  * pages, so some are lucky. */
-#define SIGMAS 3.0
+#define SIGMAS  3.0
+#define OF_LATE 0.25 /* weight of a pass */
 
 static uint32_t units(double ns)
 {
@@ -60,6 +61,13 @@ double worth_least(unsigned score)
         return 0;
     unsigned octave = (score - 1) / STEPS_PER_OCTAVE, part = (score - 1) % STEPS_PER_OCTAVE;
     return (double)(1u << octave) * (1 + part / (double)STEPS_PER_OCTAVE);
+}
+
+double worth_foretells(struct worth_foretold *late, const struct worth_foretold *pass)
+{
+    late->told += (pass->told - late->told) * OF_LATE;
+    late->came += (pass->came - late->came) * OF_LATE;
+    return late->told > 0 ? HY_MIN(late->came / late->told, 1.0) : 0;
 }
 
 double worth_move_ns(const struct machine_figures *f, enum hy_tier to, double threads)

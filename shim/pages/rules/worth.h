@@ -35,6 +35,20 @@ unsigned worth_score(uint16_t mean);
 /* The least mean of a rank. */
 double worth_least(unsigned score);
 
+/* How far the means of all passes foretell what comes. Of one pass, over all pages: the squares of
+ * their means, and the means times what the pages were worth in it. A mean that is all luck, or of
+ * what a program no longer does, foretells nothing; pages that are used in turns even out. */
+struct worth_foretold {
+    double told, came;
+};
+static inline void worth_foretold_add(struct worth_foretold *f, uint16_t mean, int64_t units)
+{
+    f->told += (double)mean * mean;
+    f->came += (double)mean * (double)units;
+}
+/* After one more pass: the part of what is foretold that comes, of late; 0 to 1. */
+double worth_foretells(struct worth_foretold *late, const struct worth_foretold *pass);
+
 /* What it costs the program that a page moves to `to`: the whole program waits for its transfer, if
  * PM is what it waits for, and one of its threads for the lines, which have left the caches. */
 double worth_move_ns(const struct machine_figures *f, enum hy_tier to, double threads);

@@ -130,6 +130,51 @@ static void what_does_not_pay_stays(void **state)
     assert_int_equal(worth_fill_from(&x), SCORES);
 }
 
+static double foretells(struct worth_foretold *late, uint16_t *mean, const unsigned *reads,
+                        unsigned pages, uint64_t pass)
+{
+    struct worth_rule r = worth_rule(&alike, pass);
+    struct worth_foretold f = {0};
+    for (unsigned i = 0; i < pages; i++) {
+        worth_foretold_add(&f, mean[i], (int64_t)reads[i] * r.read);
+        mean[i] = worth_mean(&r, mean[i], reads[i], 0);
+    }
+    return worth_foretells(late, &f);
+}
+
+/* Pages in turns are foretold as well as pages that are always in use; what a program no longer
+ * does is not, nor what is luck. */
+static void what_no_longer_comes_is_not_counted_on(void **state)
+{
+    struct worth_foretold late = {0};
+    uint16_t mean[64] = {0};
+    unsigned reads[64];
+    double part = 0;
+    uint64_t pass = 0;
+    (void)state;
+    while (pass++ < 24) {
+        for (unsigned i = 0; i < 64; i++)
+            reads[i] = i < 32 && i % 4 == pass % 4 ? 40 : 0; /* a sweep over half of them */
+        part = foretells(&late, mean, reads, 64, pass);
+    }
+    assert_in_range(100 * part, 80, 100);
+    for (unsigned n = 0; n < 4; n++, pass++) {
+        for (unsigned i = 0; i < 64; i++)
+            reads[i] = i >= 32 ? 10 : 0; /* the other half */
+        part = foretells(&late, mean, reads, 64, pass);
+    }
+    assert_in_range(100 * part, 0, 50);
+    for (unsigned n = 0; n < 40; n++, pass++)
+        part = foretells(&late, mean, reads, 64, pass);
+    assert_in_range(100 * part, 80, 100); /* it is the rule by now */
+    for (unsigned n = 0; n < 40; n++, pass++) {
+        memset(reads, 0, sizeof(reads));
+        reads[n] = 40; /* never twice the same */
+        part = foretells(&late, mean, reads, 64, pass);
+    }
+    assert_in_range(100 * part, 0, 40);
+}
+
 #define PAGES 1024u
 
 static void pages_change_places_by_worth(void **state)
@@ -211,6 +256,7 @@ int main(void)
         cmocka_unit_test(neighbours_are_ranked_together),
         cmocka_unit_test(luck_moves_nothing),
         cmocka_unit_test(what_does_not_pay_stays),
+        cmocka_unit_test(what_no_longer_comes_is_not_counted_on),
         cmocka_unit_test(pages_change_places_by_worth),
         cmocka_unit_test(many_threads_pay_less_for_a_move),
     };
