@@ -12,6 +12,7 @@
 #include "heap/heap.h"
 #include "place/admission.h"
 #include "place/company_internal.h"
+#include "place/floor.h"
 #include "place/policy.h"
 #include "place/registry.h"
 #include "place/shares.h"
@@ -390,7 +391,9 @@ void share_tick(void)
         if (!registry_joined(hy_pol.reg)) /* our slot was lost: take a new one */
             hy_pol.reg_state = REG_NOT_YET;
         shares_divide(&hy_pol.view, self);
-        store(&hy_pol.asked, HY_MAX(placement_asked_of(&hy_pol.machine, self), shares_asked()));
+        uint64_t free = floor_on() ? floor_dram_left() : UINT64_MAX;
+        store(&hy_pol.asked,
+              HY_MAX(placement_asked_of(&hy_pol.machine, self, free), shares_asked()));
         if (os_now_ns() - hy_pol.wish_ns > WISH_HOLD_NS)
             store(&hy_pol.wish, 0);
         wish_locked();

@@ -149,7 +149,7 @@ bool placement_may_ask(const struct place_machine *m, unsigned self, uint64_t *r
     return self < n_apps(m) && rank_of(m->app[self].cls) > 0;
 }
 
-uint64_t placement_asked_of(const struct place_machine *m, unsigned self)
+uint64_t placement_asked_of(const struct place_machine *m, unsigned self, uint64_t free)
 {
     uint64_t held, asked, before = 0;
 
@@ -158,7 +158,8 @@ uint64_t placement_asked_of(const struct place_machine *m, unsigned self)
     held = held_by_cpu_bound(m);
     if (held == 0)
         return 0;
-    asked = HY_MIN(sub_sat(wishes_from_rank(m, 1), free_dram(m)), held);
+    free = HY_MIN(free, free_dram(m));
+    asked = HY_MIN(sub_sat(wishes_from_rank(m, 1), free), held);
     for (unsigned i = 0; i < self; i++)
         if (m->app[i].cls == HY_CLASS_CPU)
             before = add_sat(before, m->app[i].dram_bytes);

@@ -52,7 +52,8 @@ uint64_t placement_wish(const struct place_machine *m, unsigned self, uint64_t b
 /* May app[self] wish? Then DRAM bytes that others may be asked for. */
 bool placement_may_ask(const struct place_machine *m, unsigned self, uint64_t *ret_held);
 /* DRAM bytes that app[self] is asked to give up now: what others wish for and is not free, shared
- * among the CPU-bound holders in proportion to what they hold. */
-uint64_t placement_asked_of(const struct place_machine *m, unsigned self);
+ * among the CPU-bound holders in proportion to what they hold. `free`: so much is at most, as
+ * programs that nobody counts may have the rest. */
+uint64_t placement_asked_of(const struct place_machine *m, unsigned self, uint64_t free);
 
 #endif

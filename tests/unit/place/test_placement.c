@@ -97,22 +97,24 @@ static void test_shares_of_what_is_asked(void **state)
     m.app[2] = (struct place_app){CPU, 10, 0, 0};
     m.app[3] = (struct place_app){UNK, 40, 0, 7};
     m.app[4] = (struct place_app){LAT, 0, 0, 4};
-    assert_int_equal(placement_asked_of(&m, 0), 18);
-    assert_int_equal(placement_asked_of(&m, 2), 6);
+    assert_int_equal(placement_asked_of(&m, 0, UINT64_MAX), 18);
+    assert_int_equal(placement_asked_of(&m, 2, UINT64_MAX), 6);
     for (unsigned other = 1; other < 7; other += 2)
-        assert_int_equal(placement_asked_of(&m, other), 0);
+        assert_int_equal(placement_asked_of(&m, other, UINT64_MAX), 0);
     for (unsigned i = 0; i < 7; i++) { /* who may ask for what the two hold */
         uint64_t held = 0;
         assert_int_equal(placement_may_ask(&m, i, &held), i == 1 || i == 4);
         assert_int_equal(held, 40);
     }
     m.dram_budget = 94; /* nobody is asked for what is free */
-    assert_int_equal(placement_asked_of(&m, 0), 15);
+    assert_int_equal(placement_asked_of(&m, 0, UINT64_MAX), 15);
+    assert_int_equal(placement_asked_of(&m, 0, 0), 18); /* strangers have taken that */
     m.dram_budget = 114;
-    assert_int_equal(placement_asked_of(&m, 0) + placement_asked_of(&m, 2), 0);
+    assert_int_equal(placement_asked_of(&m, 0, UINT64_MAX) + placement_asked_of(&m, 2, UINT64_MAX),
+                     0);
     m.app[1].wish_bytes = 1000; /* all that they have, not more */
-    assert_int_equal(placement_asked_of(&m, 0), 30);
-    assert_int_equal(placement_asked_of(&m, 2), 10);
+    assert_int_equal(placement_asked_of(&m, 0, UINT64_MAX), 30);
+    assert_int_equal(placement_asked_of(&m, 2, UINT64_MAX), 10);
 }
 
 static void test_strangers_and_wrong_counts(void **state)
@@ -121,7 +123,7 @@ static void test_strangers_and_wrong_counts(void **state)
     memset(&m, 0xff, sizeof(m)); /* every number at its limit, no class known */
     assert_int_equal(placement_decide(&m, 0, 1).tier, HY_PM);
     assert_int_equal(placement_decide(&m, UINT32_MAX, UINT64_MAX).tier, HY_PM);
-    assert_int_equal(placement_asked_of(&m, UINT32_MAX), 0);
+    assert_int_equal(placement_asked_of(&m, UINT32_MAX, UINT64_MAX), 0);
     m = (struct place_machine){.dram_budget = 5};
     assert_int_equal(placement_decide(&m, 0, 5).tier, HY_DRAM); /* first of all, not listed */
     assert_int_equal(placement_decide(&m, 0, 6).tier, HY_PM);
@@ -183,7 +185,7 @@ static void check_one_machine(void)
         assert_int_equal(d.wish_bytes, 0); /* displaces nobody */
 
     for (unsigned i = 0; i < m.n_apps; i++) {
-        uint64_t share = placement_asked_of(&m, i);
+        uint64_t share = placement_asked_of(&m, i, UINT64_MAX);
         assert_true(share <= (m.app[i].cls == CPU ? m.app[i].dram_bytes : 0));
         asked += share;
     }
@@ -265,7 +267,7 @@ static void test_a_machine_settles(void **state)
             }
         }
         for (unsigned i = 0; i < 2; i++) {
-            uint64_t give = HY_MIN(placement_asked_of(&m, i), 40u);
+            uint64_t give = HY_MIN(placement_asked_of(&m, i, UINT64_MAX), 40u);
             m.app[i].dram_bytes -= give;
             m.app[i].pm_bytes += give;
             if (placement_decide(&m, i, 10).tier == HY_DRAM)

@@ -52,7 +52,7 @@ static void the_living_are_heard(void **state)
     struct place_machine m = machine(40 * MB, SECOND, SECOND);
 
     (void)state;
-    assert_int_equal(placement_asked_of(&m, HOLDER), 40 * MB);
+    assert_int_equal(placement_asked_of(&m, HOLDER, UINT64_MAX), 40 * MB);
     assert_int_equal(placement_free(&m, SELF), 0); /* the writer goes before */
     assert_int_equal(placement_wish(&m, SELF, 10 * MB), 0);
 }
@@ -64,7 +64,7 @@ static void who_is_stopped_wishes_for_nothing(void **state)
     struct place_machine m = machine(95 * MB, SECOND, LONG_AGO);
 
     (void)state;
-    assert_int_equal(placement_asked_of(&m, HOLDER), 5 * MB);
+    assert_int_equal(placement_asked_of(&m, HOLDER, UINT64_MAX), 5 * MB);
     assert_int_equal(placement_free(&m, SELF), 5 * MB);
     assert_int_equal(placement_wish(&m, SELF, 10 * MB), 10 * MB);
 }
@@ -76,7 +76,7 @@ static void who_is_stopped_gives_up_nothing(void **state)
     struct place_machine m = machine(90 * MB, LONG_AGO, LONG_AGO);
 
     (void)state;
-    assert_int_equal(placement_asked_of(&m, HOLDER), 0);
+    assert_int_equal(placement_asked_of(&m, HOLDER, UINT64_MAX), 0);
     assert_int_equal(placement_wish(&m, SELF, 50 * MB), 0);
     assert_int_equal(placement_free(&m, SELF), 10 * MB);
 }
