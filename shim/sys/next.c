@@ -130,10 +130,18 @@ const struct alloc_ops *next_libc(void)
 
 /* Memcheck and the other tools of valgrind that put themselves in the place of malloc; callgrind
  * does not. Of mistakes in our blocks they see none. */
+static void note_valgrind(const char *name, size_t name_len, const char *preload, void *ret_is)
+{
+    (void)name;
+    if (name_len == sizeof("LD_PRELOAD") - 1)
+        *(bool *)ret_is = strstr(preload, "vgpreload_") != NULL;
+}
+
 static bool valgrind_watches(void)
 {
-    const char *preload = env_get("LD_PRELOAD");
-    return preload && strstr(preload, "vgpreload_") && dl_global("_vgr10010ZU_libcZdsoZa_malloc");
+    bool is = false;
+    env_each("LD_PRELOAD", note_valgrind, &is); /* not getenv, which would have to be looked up */
+    return is && dl_global("_vgr10010ZU_libcZdsoZa_malloc");
 }
 
 /* Most programs have the libc's, which is known without a look-up. */
