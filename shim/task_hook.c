@@ -210,7 +210,7 @@ static bool map_watched_tasks(void)
     void *m;
     if (HY_LIKELY(__atomic_load_n(&watched_tasks, __ATOMIC_ACQUIRE) != NULL))
         return true;
-    if (os_map_table(WATCHED_TASKS * sizeof(*watched_tasks), &m))
+    if (os_map_anon(WATCHED_TASKS * sizeof(*watched_tasks), &m))
         return false;
     if (!__atomic_compare_exchange_n(&watched_tasks, &none, (struct watched_task *)m, false,
                                      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))

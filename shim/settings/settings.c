@@ -193,7 +193,7 @@ static int read_profile(const char *file)
     const void *text;
     void *sites;
     size_t len;
-    int e = os_map_table(PROFILE_MAX_SITES * sizeof(struct profile_site), &sites);
+    int e = os_map_anon(PROFILE_MAX_SITES * sizeof(struct profile_site), &sites);
     if (e == 0 && (e = os_map_file_ro(file, PROFILE_MAX_BYTES, &text, &len)) != 0)
         os_unmap(sites, PROFILE_MAX_SITES * sizeof(struct profile_site));
     if (e) {

@@ -59,6 +59,8 @@ int os_map_anon(size_t bytes, void **ret_base)
 int os_map_table(size_t bytes, void **ret_base)
 {
     void *table; /* what nobody can access is locked without its pages */
+    if (!os_locks_future())
+        return os_map_anon(bytes, ret_base);
     int r = map(bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0, NULL, &table);
     if (r)
         return r;
