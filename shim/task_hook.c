@@ -11,6 +11,7 @@
 
 #include "base/guard.h"
 #include "sys/dl.h"
+#include "sys/os.h"
 #include "tasks/events.h"
 
 typedef void run_fn(void *);
@@ -191,7 +192,7 @@ static struct watched_task {
     struct kmp_task *task;
     kmp_run_fn *run;
     uint64_t id;
-} watched_tasks[WATCHED_TASKS];
+} * watched_tasks; /* mapped for the first */
 
 static struct watched_task *watched_task_of(const struct kmp_task *task)
 {
@@ -203,11 +204,27 @@ static struct watched_task *watched_task_of(const struct kmp_task *task)
     return NULL;
 }
 
+static bool map_watched_tasks(void)
+{
+    struct watched_task *none = NULL;
+    void *m;
+    if (HY_LIKELY(__atomic_load_n(&watched_tasks, __ATOMIC_ACQUIRE) != NULL))
+        return true;
+    if (os_map_anon(WATCHED_TASKS * sizeof(*watched_tasks), &m))
+        return false;
+    if (!__atomic_compare_exchange_n(&watched_tasks, &none, (struct watched_task *)m, false,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        os_unmap(m, WATCHED_TASKS * sizeof(*watched_tasks));
+    return true;
+}
+
 /* A place for it, which nobody finds before release_task(); its own, if one is left from a task
  * that was cancelled. */
 static struct watched_task *place_for(struct kmp_task *task)
 {
     unsigned at = (unsigned)(((uintptr_t)task >> 6) * 2654435761u >> 4);
+    if (!map_watched_tasks())
+        return NULL;
     struct watched_task *p = watched_task_of(task);
     for (unsigned i = 0; i < PROBE && !p; i++) {
         struct kmp_task *nobody = NULL;

@@ -88,9 +88,10 @@ void pause_own_process(void)
     last_ns = not_before_ns = 0;
     in_a_row = 0;
     pause_errand.state = IDLE;
-    main_thread = os_gettid() == os_pid() ? pthread_self() : 0;
+    int32_t pid = os_pid();
+    main_thread = os_gettid() == pid ? pthread_self() : 0;
     (void)os_wipe_on_fork(&own); /* before Linux 4.14 any child is taken for one of vfork */
-    __atomic_store_n(&own.pid, os_pid(), __ATOMIC_RELEASE);
+    __atomic_store_n(&own.pid, pid, __ATOMIC_RELEASE);
 }
 
 bool pause_memory_is_ours(void)

@@ -44,8 +44,6 @@ struct tier_supply {
     size_t opened; /* of the range */
     bool tight;    /* what is free has no addresses */
     struct supply_backing backing;
-    struct piece piece[SUPPLY_PIECES]; /* PM; made by the filler, used up under the pages lock */
-    unsigned n_pieces;
     int fd;                  /* backing file, -1 not open */
     uint32_t file;           /* its number: every file that is opened has another */
     bool keeps;              /* blocks cannot be given back before the end */
@@ -61,6 +59,8 @@ struct tier_supply {
     size_t n_chunks, cap_chunks;
     uint32_t *chunk_of; /* files: of each granule of the range the chunk's number + 1 */
     size_t indexed;     /* granules of it that can be written to */
+    unsigned n_pieces;
+    struct piece piece[SUPPLY_PIECES]; /* PM; made by the filler, used up under the pages lock */
 };
 extern struct tier_supply hy_supply[HY_TIERS];
 

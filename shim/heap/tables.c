@@ -3,10 +3,10 @@
 #include "heap/internal.h"
 #include "sys/os.h"
 
-/* Rows that the tables grow by: whole pages of each, whatever the size of a row. */
-#define ROWS_GRANULE 8192u
-#define ROWS_BITS    1024u
-#define ROWS_MAP     65536u
+/* Rows that are whole pages of a table, if a row is a multiple of 8 bytes; of any. */
+#define ROWS_OF_WORDS 512u
+#define ROWS_OF_BYTES 4096u
+#define ROWS_AT_ONCE  16u /* of these, at most, beyond what is needed */
 
 static struct {
     uint32_t g, bits, from_head, site,
@@ -14,12 +14,15 @@ static struct {
     uint32_t committed; /* and what all of them are, to be read without lock */
 } table_rows[HY_TIERS];
 
-/* Rows of a table of `row` bytes each, up to one at least. */
-static bool commit_rows(void *table, uint32_t *have, uint32_t want, uint32_t step, size_t row)
+/* Rows [*have, want) of a table of `row` bytes each, and as many as the tier has so far, for few
+ * calls: mlockall locks them all, and a small process has few. */
+static bool commit_rows(void *table, uint32_t *have, uint32_t want, enum hy_tier t, size_t row)
 {
-    uint32_t to = hy_align_up(want, step);
+    uint32_t first = hy_hg.first[t], unit = row % 8 ? ROWS_OF_BYTES : ROWS_OF_WORDS;
+    uint32_t more = heap_is_all_resident() ? 0 : HY_MIN(*have - first, ROWS_AT_ONCE * unit);
     if (want <= *have)
         return true;
+    uint32_t to = HY_MIN(hy_align_up(want + more, unit), first + hy_hg.count[t]);
     if (os_commit((char *)table + *have * row, (to - *have) * row))
         return false;
     *have = to;
@@ -33,11 +36,11 @@ bool tables_commit(enum hy_tier t, uint32_t i, uint32_t len)
     uint32_t end = hy_hg.first[t] + hy_hg.count[t];
     uint32_t want = HY_MIN(i + len + 1, end);
 
-    if (!commit_rows(hy_hg.g, &table_rows[t].g, want, ROWS_GRANULE, sizeof(struct granule)) ||
-        !commit_rows(hy_hg.bits, &table_rows[t].bits, want, ROWS_BITS, SPAN_MAX_BLOCKS / 8) ||
-        !commit_rows(hy_hg.from_head, &table_rows[t].from_head, want, ROWS_MAP, 1) ||
-        !commit_rows(hy_hg.site, &table_rows[t].site, want, ROWS_MAP, sizeof(*hy_hg.site)) ||
-        !commit_rows(hy_heap.map, &table_rows[t].map, want, ROWS_MAP, 1))
+    if (!commit_rows(hy_hg.g, &table_rows[t].g, want, t, sizeof(struct granule)) ||
+        !commit_rows(hy_hg.bits, &table_rows[t].bits, want, t, SPAN_MAX_BLOCKS / 8) ||
+        !commit_rows(hy_hg.from_head, &table_rows[t].from_head, want, t, 1) ||
+        !commit_rows(hy_hg.site, &table_rows[t].site, want, t, sizeof(*hy_hg.site)) ||
+        !commit_rows(hy_heap.map, &table_rows[t].map, want, t, 1))
         return false;
     __atomic_store_n(&table_rows[t].committed, HY_MIN(table_rows[t].g, table_rows[t].map),
                      __ATOMIC_RELEASE);

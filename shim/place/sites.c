@@ -24,10 +24,16 @@
 #define NTH_SITES     (SITE_MAX / 4) /* as long as there are fewer sites than this */
 _Static_assert(MODULE_ID_BYTES == BUILD_ID_MAX, "one kind of id");
 
-struct site hy_sites[SITE_MAX];
-static uint64_t index_of[INDEX_SIZE]; /* id_hash with the site in its low 16 bits; 0: free */
-static uint64_t seen[SEEN_SIZE];      /* hash of raw stack with the site in its low 16 bits */
-static uint32_t n_sites;              /* entries in use, without entry 0 */
+/* Most processes know no sites: the tables are mapped by who begins with them. */
+struct tables {
+    struct site site[SITE_MAX];
+    uint64_t index_of[INDEX_SIZE]; /* id_hash with the site in its low 16 bits; 0: free */
+    uint64_t seen[SEEN_SIZE];      /* hash of raw stack with the site in its low 16 bits */
+};
+static struct tables *tables;
+static struct site other;
+struct site *hy_sites = &other;
+static uint32_t n_sites; /* entries in use, without entry 0 */
 static uint32_t lock;
 static bool ready;
 static __thread bool fork_locked __attribute__((tls_model("initial-exec"))); /* by this fork */
@@ -58,6 +64,19 @@ void sites_settle(void)
         unlock();
 }
 
+static bool map_tables(void)
+{
+    void *m;
+    if (tables)
+        return true;
+    if (os_map_table(sizeof(struct tables), &m))
+        return false;
+    tables = m;
+    tables->site[0] = other;
+    __atomic_store_n(&hy_sites, tables->site, __ATOMIC_RELEASE);
+    return true;
+}
+
 /* --- capture ------------------------------------------------------------------ */
 
 int sites_init(char *err, size_t err_cap)
@@ -73,6 +92,10 @@ int sites_init(char *err, size_t err_cap)
     if (unwind_stack(addr, SITE_FRAMES, 0, 0) == 0) {
         snprintf(err, err_cap, "stacks cannot be walked here (no unwind tables)");
         return -ENOTSUP;
+    }
+    if (!map_tables()) {
+        snprintf(err, err_cap, "no memory for a table of them");
+        return -ENOMEM;
     }
     own_start = own.start;
     own_end = own.end;
@@ -90,7 +113,7 @@ static site_id find_index(uint64_t id_hash, unsigned *ret_at)
 {
     unsigned i = (unsigned)(id_hash >> 40) & (INDEX_SIZE - 1);
     uint64_t e;
-    while ((e = __atomic_load_n(&index_of[i], __ATOMIC_ACQUIRE)) != 0) {
+    while ((e = __atomic_load_n(&tables->index_of[i], __ATOMIC_ACQUIRE)) != 0) {
         if (((e ^ id_hash) & ~0xffffull) == 0)
             return (site_id)e;
         i = (i + 1) & (INDEX_SIZE - 1);
@@ -112,14 +135,15 @@ static bool enter_site(uint64_t id_hash, const struct hy_frame *frame, unsigned 
         unsigned limit = by != STEERED_NONE ? SITE_MAX - 1 : SITE_MAX - 1 - SITE_RESERVED;
         if (n_sites < limit) {
             id = (site_id)(n_sites + 1);
-            hy_sites[id].id_hash = id_hash;
-            hy_sites[id].n_frames = (uint16_t)n;
-            hy_sites[id].nth = (uint16_t)nth;
-            hy_sites[id].base = base;
-            hy_sites[id].steered = by;
-            memcpy(hy_sites[id].frame, frame, n * sizeof(frame[0]));
+            struct site *s = &tables->site[id];
+            s->id_hash = id_hash;
+            s->n_frames = (uint16_t)n;
+            s->nth = (uint16_t)nth;
+            s->base = base;
+            s->steered = by;
+            memcpy(s->frame, frame, n * sizeof(frame[0]));
             __atomic_store_n(&n_sites, id, __ATOMIC_RELEASE);
-            __atomic_store_n(&index_of[at], (id_hash & ~0xffffull) | id, __ATOMIC_RELEASE);
+            __atomic_store_n(&tables->index_of[at], (id_hash & ~0xffffull) | id, __ATOMIC_RELEASE);
         }
     }
     unlock();
@@ -157,7 +181,8 @@ static HY_COLD site_id new_stack(const uintptr_t *addr, unsigned n, uint64_t raw
     site_id id = find_index(id_hash, &at);
     if (id == 0 && !enter_site(id_hash, frame, n, 0, 0, &id))
         return 0;
-    __atomic_store_n(&seen[raw & (SEEN_SIZE - 1)], (raw & ~0xffffull) | id, __ATOMIC_RELEASE);
+    __atomic_store_n(&tables->seen[raw & (SEEN_SIZE - 1)], (raw & ~0xffffull) | id,
+                     __ATOMIC_RELEASE);
     return id;
 }
 
@@ -175,7 +200,7 @@ site_id sites_capture(void)
         raw = sites_mix(raw, addr[i]);
     if (raw >> 16 == 0)
         raw |= 1 << 16;
-    uint64_t e = __atomic_load_n(&seen[raw & (SEEN_SIZE - 1)], __ATOMIC_ACQUIRE);
+    uint64_t e = __atomic_load_n(&tables->seen[raw & (SEEN_SIZE - 1)], __ATOMIC_ACQUIRE);
     if (HY_LIKELY(e != 0 && ((e ^ raw) & ~0xffffull) == 0))
         return (site_id)e;
     return new_stack(addr, n, raw);
@@ -183,7 +208,7 @@ site_id sites_capture(void)
 
 site_id sites_nth(site_id id, uint64_t bytes)
 {
-    struct site *base = &hy_sites[id < SITE_MAX ? id : 0];
+    struct site *base = sites_entry(id);
     int32_t nth = __atomic_load_n(&base->large_blocks, __ATOMIC_RELAXED);
     site_id found;
     unsigned at;

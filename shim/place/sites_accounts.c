@@ -24,7 +24,7 @@ static void note_least(uint64_t *field, uint64_t value)
 /* Large blocks in use, of all blocks of the stack: by them the nth is told. */
 static void count_large(struct site *s, int by)
 {
-    struct site *base = s->base ? &hy_sites[s->base] : s;
+    struct site *base = s->base ? sites_entry(s->base) : s;
     __atomic_fetch_add(&base->large_blocks, by, __ATOMIC_RELAXED);
 }
 

@@ -24,11 +24,11 @@ struct site {
     int32_t large_blocks;           /* in use, of all blocks of the stack */
 };
 
-extern struct site hy_sites[SITE_MAX]; /* entry 0: other */
+extern struct site *hy_sites; /* entry 0: other; before sites_init only that */
 
 static inline struct site *sites_entry(site_id id)
 {
-    return &hy_sites[id < SITE_MAX ? id : 0];
+    return __atomic_load_n(&hy_sites, __ATOMIC_ACQUIRE) + (id < SITE_MAX ? id : 0);
 }
 
 /* STEERED_NONE, or the place in the profile + 1. */

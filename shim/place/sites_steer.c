@@ -5,6 +5,7 @@
 
 #include "place/sites_internal.h"
 #include "sys/dl.h"
+#include "sys/log.h"
 #include "sys/os.h"
 #include "sys/walk/modules.h"
 
@@ -27,8 +28,8 @@ struct steering {
     uint64_t leaf[LEAF_SET_SIZE];                /* hashes of leaf frames; 0: free */
 };
 
-static struct steering generation[2];
-static struct steering *steering; /* NULL: nothing is steered */
+static struct steering *generation[2]; /* mapped by a process that has a profile */
+static struct steering *steering;      /* NULL: nothing is steered */
 /* By place in the profile. The tiers are set as a plan changes, a byte each. */
 static uint8_t tiers[PROFILE_MAX_SITES];
 static int64_t live[PROFILE_MAX_SITES];
@@ -159,16 +160,30 @@ static bool add_site(struct steering *s, const struct profile_site *p, unsigned 
     return true;
 }
 
+/* Not the one that readers may be in, empty. */
+static struct steering *next_generation(const struct steering *old)
+{
+    struct steering **g = &generation[old && old == generation[0]];
+    void *m;
+    if (*g) {
+        memset(*g, 0, sizeof(**g));
+    } else if (os_map_table(sizeof(**g), &m) == 0) {
+        *g = m;
+    } else {
+        log_warn("profile: no memory for its call sites; placing without them");
+    }
+    return *g;
+}
+
 /* Frames are compared as build-id and offset when a stack is first seen, so
  * modules that come later need no further step here. */
 void sites_steer(const struct profile_site *sites, unsigned n, const bool *small,
                  unsigned *ret_unmatched)
 {
     struct steering *old = steering;
-    struct steering *s = old == &generation[0] ? &generation[1] : &generation[0];
+    struct steering *s = next_generation(old);
     unsigned unmatched = 0;
-    memset(s, 0, sizeof(*s));
-    n = HY_MIN(n, PROFILE_MAX_SITES);
+    n = s ? HY_MIN(n, PROFILE_MAX_SITES) : 0;
     for (unsigned i = 0; i < PROFILE_MAX_SITES; i++) {
         unsigned tier = i < n && sites[i].has_tier ? (unsigned)sites[i].tier + 1 : TIER_NONE;
         __atomic_store_n(&tiers[i], (uint8_t)tier, __ATOMIC_RELAXED);
@@ -177,11 +192,11 @@ void sites_steer(const struct profile_site *sites, unsigned n, const bool *small
     for (unsigned i = 0; i < n; i++)
         if (add_site(s, &sites[i], i, small != NULL ? small[i] : sites[i].has_tier))
             unmatched += !sites_loaded(&sites[i]);
-    __atomic_store_n(&steering, s->n > 0 ? s : NULL, __ATOMIC_RELEASE);
+    __atomic_store_n(&steering, n > 0 && s->n > 0 ? s : NULL, __ATOMIC_RELEASE);
     sites_settle(); /* those entered by the old profile */
     unsigned end = sites_count();
     for (unsigned id = 1; id < end; id++) {
-        struct site *e = &hy_sites[id];
+        struct site *e = sites_entry((site_id)id);
         uint32_t by = sites_steered_by(e->frame, e->n_frames, e->nth);
         __atomic_store_n(&e->steered, by, __ATOMIC_RELAXED);
     }
@@ -191,7 +206,7 @@ void sites_steer(const struct profile_site *sites, unsigned n, const bool *small
 
 static unsigned steered(site_id id)
 {
-    return id < SITE_MAX ? sites_steered_of(&hy_sites[id]) : STEERED_NONE;
+    return id < SITE_MAX ? sites_steered_of(sites_entry(id)) : STEERED_NONE;
 }
 
 int sites_steered(site_id id)

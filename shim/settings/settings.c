@@ -18,8 +18,6 @@
 
 struct runtime_config hy_config;
 
-static struct profile_site profile_sites[PROFILE_MAX_SITES];
-
 /* A compiler starts many processes, all with the same settings: the first one tells what is
  * wrong with them. Who ends for it tells it, too. */
 void settings_warn(const char *message)
@@ -193,14 +191,17 @@ static const char *quoted(const char *text)
 static int read_profile(const char *file)
 {
     const void *text;
+    void *sites;
     size_t len;
-    int e = os_map_file_ro(file, PROFILE_MAX_BYTES, &text, &len);
+    int e = os_map_anon(PROFILE_MAX_SITES * sizeof(struct profile_site), &sites);
+    if (e == 0 && (e = os_map_file_ro(file, PROFILE_MAX_BYTES, &text, &len)) != 0)
+        os_unmap(sites, PROFILE_MAX_SITES * sizeof(struct profile_site));
     if (e) {
         settings_error("HYBRID_PROFILE: %s cannot be read (%s); going on without a profile",
                        quoted(file), os_error_name(e));
         return e;
     }
-    hy_config.profile.sites = profile_sites;
+    hy_config.profile.sites = sites;
     e = profile_parse(text, len, file, &hy_config.profile, on_error, NULL);
     if (text)
         os_unmap((void *)text, len);

@@ -56,6 +56,23 @@ int os_map_anon(size_t bytes, void **ret_base)
     return map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0, NULL, ret_base);
 }
 
+int os_map_table(size_t bytes, void **ret_base)
+{
+    void *table; /* what nobody can access is locked without its pages */
+    if (!os_locks_future())
+        return os_map_anon(bytes, ret_base);
+    int r = map(bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0, NULL, &table);
+    if (r)
+        return r;
+    (void)os_unlock(table, bytes);
+    r = (int)raw3(SYS_mprotect, table, bytes, PROT_READ | PROT_WRITE);
+    if (r == 0)
+        *ret_base = table;
+    else
+        os_unmap(table, bytes);
+    return r;
+}
+
 int os_map_fd_fixed(void *base, size_t bytes, int fd, uint64_t offset, bool shared)
 {
     void *at;

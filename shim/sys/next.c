@@ -130,16 +130,23 @@ const struct alloc_ops *next_libc(void)
 
 /* Memcheck and the other tools of valgrind that put themselves in the place of malloc, by a library
  * beside the one that all of its tools have. Of mistakes in our blocks they see none. */
-static bool valgrind_watches(void)
+static void note_valgrind(const char *name, size_t name_len, const char *preload, void *ret_is)
 {
     static const char tool[] = "vgpreload_", none[] = "core";
-    const char *at = env_get("LD_PRELOAD");
-    while (at && (at = strstr(at, tool)) != NULL) {
-        at += sizeof(tool) - 1;
-        if (strncmp(at, none, sizeof(none) - 1) != 0)
-            return dl_global("_vgr10010ZU_libcZdsoZa_malloc") != NULL;
+    (void)name;
+    if (name_len != sizeof("LD_PRELOAD") - 1)
+        return;
+    while ((preload = strstr(preload, tool)) != NULL) {
+        preload += sizeof(tool) - 1;
+        *(bool *)ret_is |= strncmp(preload, none, sizeof(none) - 1) != 0;
     }
-    return false;
+}
+
+static bool valgrind_watches(void)
+{
+    bool is = false;
+    env_each("LD_PRELOAD", note_valgrind, &is); /* not getenv, which would have to be looked up */
+    return is && dl_global("_vgr10010ZU_libcZdsoZa_malloc");
 }
 
 /* Most programs have the libc's, which is known without a look-up. */

@@ -21,8 +21,9 @@
 int os_reserve(size_t bytes, size_t align, void **ret_base);
 /* Make a part of it readable and writable, once; it reads as zero. Whole pages. */
 int os_commit(void *base, size_t bytes);
-/* Private zeroed memory for metadata of ours. */
+/* Private zeroed memory of ours; a table is in memory as it is used, also after mlockall. */
 int os_map_anon(size_t bytes, void **ret_base);
+int os_map_table(size_t bytes, void **ret_base);
 int os_unmap(void *base, size_t bytes);
 /* Replace [base, base+bytes) by pages of `fd` at `offset`; shared or private. */
 int os_map_fd_fixed(void *base, size_t bytes, int fd, uint64_t offset, bool shared);
@@ -51,8 +52,7 @@ int os_resident_pages(const void *base, size_t bytes, size_t *ret_pages);
 /* Prefer the nodes of `mask` (bit i = node i) for pages of the range that are
  * not there yet; falls back to other nodes when they are full, never kills. */
 int os_prefer_nodes(void *base, size_t bytes, uint64_t mask);
-/* No preference any more. */
-int os_prefer_any_node(void *base, size_t bytes);
+int os_prefer_any_node(void *base, size_t bytes); /* no preference any more */
 /* Is a NUMA policy in force in this thread that somebody else chose? */
 bool os_has_foreign_mempolicy(void);
 /* The nodes that this process may have memory from, in one system call; -errno: refused. */

@@ -2,8 +2,11 @@
  * The walk of x86-64 and its cache; cfi.c reads the tables. */
 #include "sys/walk/unwind.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <sys/auxv.h>
 
+#include "sys/os.h"
 #include "sys/walk/cfi.h"
 #include "sys/walk/modules.h"
 
@@ -12,7 +15,7 @@
  * entry), 2 kind, 14 CFA offset / 8, 13 distance of the saved rbp / 8 (0: not saved). */
 #define CACHE_BITS 14
 #define CACHE_SIZE (1u << CACHE_BITS)
-static uint64_t cache[CACHE_SIZE];
+static uint64_t *cache; /* NULL before unwind_open */
 static uint64_t cache_epoch = 1;
 
 enum { SHIFT_TAG = 30, SHIFT_KIND = 28, SHIFT_CFA = 14, SHIFT_RBP = 1 };
@@ -161,8 +164,14 @@ bool unwind_is_harmless(void)
 
 int unwind_open(char *err, size_t err_cap)
 {
-    (void)err;
-    (void)err_cap;
+    void *m;
+    if (cache)
+        return 0;
+    if (os_map_table(CACHE_SIZE * sizeof(cache[0]), &m)) {
+        snprintf(err, err_cap, "no memory to note frames in");
+        return -ENOMEM;
+    }
+    __atomic_store_n(&cache, (uint64_t *)m, __ATOMIC_RELEASE);
     return 0;
 }
 

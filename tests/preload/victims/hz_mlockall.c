@@ -12,6 +12,7 @@
 #define BLOCKS   30
 #define MOST     (128 * MIB)
 #define AT_FIRST (64 * MIB)
+#define SMALL    (7 * MIB) /* the plain program has 2.4; tables that it does not use were 4 more */
 
 static char *block[BLOCKS];
 
@@ -43,8 +44,8 @@ static int reserved(void)
 {
     CHECK(mlockall(MCL_CURRENT | MCL_FUTURE) == 0);
     nap_us(500000);
-    if (locked() > AT_FIRST)
-        printf("%zu MiB are locked\n", locked() / MIB);
+    if (locked() > SMALL)
+        printf("%zu KiB are locked\n", locked() / 1024);
     puts("ok");
     return 0;
 }
