@@ -255,6 +255,27 @@ static void test_glob(void **state)
     assert_false(text_glob("*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b", text));
 }
 
+static void test_lines(void **state)
+{
+    static const char text[] = " a\tb \r\n\n\v\f\nlast";
+    static const char *const expected[] = {"a\tb", "", "", "last"};
+    const char *at = text, *end = text + sizeof(text) - 1, *line;
+    size_t len;
+
+    (void)state;
+    for (unsigned i = 0; i < HY_ARRAY_SIZE(expected); i++) {
+        assert_true(text_next_line(&at, end, &line, &len));
+        assert_int_equal(len, strlen(expected[i]));
+        assert_memory_equal(line, expected[i], len);
+    }
+    assert_false(text_next_line(&at, end, &line, &len));
+    at = end = text + 1; /* nothing behind the end is looked at */
+    assert_false(text_next_line(&at, end, &line, &len));
+    at = text;
+    assert_true(text_next_line(&at, text + 1, &line, &len));
+    assert_int_equal(len, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +286,7 @@ int main(void)
         cmocka_unit_test_setup(test_nearest, reset),
         cmocka_unit_test_setup(test_cross_checks, reset),
         cmocka_unit_test(test_glob),
+        cmocka_unit_test(test_lines),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
