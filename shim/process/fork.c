@@ -275,11 +275,11 @@ bool fork_is_refused(void)
 {
     int saved = errno;
     if (!installed || forking > 0 || !supply_has_files() || runtime_is_sandboxed() ||
-        os_data_limit() == UINT64_MAX || !pause_memory_is_ours())
+        !os_is_limited() || !pause_memory_is_ours())
         return false;
     begin(false);
-    parent_goes_on();
     bool refused = supply_is_shared();
+    parent_goes_on();
     errno = refused ? ENOMEM : saved;
     return refused;
 }

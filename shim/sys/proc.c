@@ -322,11 +322,8 @@ bool os_lock_within(pthread_mutex_t *m, uint64_t ns)
 #else
 bool os_lock_within(pthread_mutex_t *m, uint64_t ns)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until); /* the other one may be set */
-    ns += (uint64_t)until.tv_nsec;
-    until.tv_sec += (time_t)(ns / 1000000000);
-    until.tv_nsec = (long)(ns % 1000000000);
+    uint64_t end = os_now_ns() + ns; /* CLOCK_REALTIME may be set */
+    struct timespec until = {(time_t)(end / 1000000000), (long)(end % 1000000000)};
     return pthread_mutex_clocklock(m, CLOCK_MONOTONIC, &until) == 0;
 }
 #endif

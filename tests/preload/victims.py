@@ -202,7 +202,7 @@ def remap(ctx):
 
 
 def sandbox(ctx):
-    for mode in ('threads', 'one', 'strict'):
+    for mode in ('threads', 'one', 'strict', 'counter'):
         program(ctx, 'hz_sandbox', mode)
 
 
