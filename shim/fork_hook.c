@@ -3,6 +3,7 @@
  * fork, the child needs locks that nobody holds, a file of its own and no thread of ours to wait
  * for. clone with CLONE_VM, as of vfork and of threads, copies nothing. One that shares the table
  * of descriptors is left alone: what the child closes would be closed in its parent.
+ * fork itself can only be refused here: its handlers cannot.
  * And the core of pthread_atfork: memkind's handlers are called by ours (process/fork.c). */
 #include <errno.h>
 #include <sched.h>
@@ -13,6 +14,12 @@
 #include "sys/dl.h"
 #include "sys/next.h"
 
+HY_EXPORT pid_t fork(void)
+{
+    DL_NEXT(fork);
+    return HY_UNLIKELY(fork_is_refused()) ? -1 : fn();
+}
+
 HY_EXPORT pid_t _Fork(void);
 HY_EXPORT pid_t _Fork(void)
 {
@@ -21,6 +28,8 @@ HY_EXPORT pid_t _Fork(void)
         errno = ENOSYS;
         return -1;
     }
+    if (HY_UNLIKELY(fork_is_refused()))
+        return -1;
     bool begun = fork_unhandled_begins();
     pid_t pid = fn();
     int saved = errno;
@@ -58,7 +67,10 @@ HY_EXPORT int clone(int (*start)(void *arg), void *stack, int flags, void *arg, 
     va_start(ap, arg);
     void *parent_tid = va_arg(ap, void *), *tls = va_arg(ap, void *), *tid = va_arg(ap, void *);
     va_end(ap);
-    if ((flags & (CLONE_VM | CLONE_FILES)) || !start || !stack || !fork_unhandled_begins())
+    bool copies = !(flags & (CLONE_VM | CLONE_FILES)) && start && stack;
+    if (copies && HY_UNLIKELY(fork_is_refused()))
+        return -1;
+    if (!copies || !fork_unhandled_begins())
         return fn(start, stack, flags, arg, parent_tid, tls, tid);
     struct child child = {start, arg}; /* the child has a copy of this stack as well */
     int pid = fn(begin_child, stack, flags, &child, parent_tid, tls, tid);

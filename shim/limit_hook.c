@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Limits of memory that the program sets itself. Those that others set are not seen. */
+ * Limits of memory that the program sets itself. Those that others set are seen at fork. */
 /* With 64-bit offsets asked for, the header would rename them, and two of the four would be
  * missing. */
 #undef _FILE_OFFSET_BITS

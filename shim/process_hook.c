@@ -23,6 +23,7 @@
 #include "sys/dl.h"
 #include "sys/lock.h"
 #include "sys/os.h"
+#include "sys/thread.h"
 
 #ifndef SYS_landlock_restrict_self
 #define SYS_landlock_restrict_self 446
@@ -48,6 +49,9 @@ static enum effect of_prctl(long option, long arg, long more)
         return arg == SECCOMP_MODE_FILTER && !more ? NOTHING : SANDBOX;
     case PR_CAP_AMBIENT:
         return arg == PR_CAP_AMBIENT_IS_SET ? NOTHING : RIGHTS;
+    case PR_SET_TSC:
+        os_clock_by_call(arg == PR_TSC_SIGSEGV);
+        return NOTHING;
     case PR_SET_KEEPCAPS:
     case PR_SET_SECUREBITS:
     case PR_SET_NO_NEW_PRIVS:
@@ -254,6 +258,8 @@ long hy_call_first(long nr, long a, long b, long c, long d, long e, long f)
 
 static long copy_process(long nr, long a, long b, long c, long d, long e, long f)
 {
+    if (HY_UNLIKELY(fork_is_refused()))
+        return -1;
     bool begun = fork_unhandled_begins();
     long pid = hy_next_call(nr, a, b, c, d, e, f);
     int saved = errno;

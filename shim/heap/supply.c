@@ -87,6 +87,16 @@ bool supply_has_files(void)
     return hy_supply[HY_PM].backing.dir;
 }
 
+bool supply_is_shared(void)
+{
+    const struct tier_supply *s = &hy_supply[HY_PM];
+    size_t n = s->backing.dir ? __atomic_load_n(&s->n_chunks, __ATOMIC_ACQUIRE) : 0;
+    const struct chunk *c = __atomic_load_n(&s->chunk, __ATOMIC_ACQUIRE);
+    while (n > 0 && !c[n - 1].shared)
+        n--;
+    return n > 0;
+}
+
 static void *take_pm(struct tier_supply *s, size_t bytes, bool *ret_full)
 {
     struct piece *from = NULL;

@@ -74,6 +74,8 @@ uint64_t supply_private_bytes(enum hy_tier t);
 int supply_leave_file(void *base, size_t bytes, bool keep);
 /* Does memory lie on files? */
 bool supply_has_files(void);
+/* Is some of it still shared with whoever has the file, though it should be private by now? */
+bool supply_is_shared(void);
 /* fork. Before it, chunks that are shared file pages become private views of the same file, so that
  * parent and child keep what was there and see none of each other's later writes. What the child
  * takes later, or gets back by purge and restore, is of a file of its own; the parent keeps the

@@ -388,7 +388,7 @@ static void copy_chunk(struct tier_supply *s, struct chunk *c)
     static bool warned;
     int e = os_copy_to_anon(c->base, c->bytes);
     if (e)
-        log_warn_once(&warned, "fork: memory at %p stays shared with the child (%s)",
+        log_warn_once(&warned, "fork: memory at %p cannot become private (%s)",
                       (void *)c->base, os_error_name(e));
     else if (!os_single_threaded())
         log_warn_once(&warned,

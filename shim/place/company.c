@@ -73,6 +73,8 @@ void company_join_locked(void)
         return;
     hy_pol.reg_state = REG_NONE;
     store(&hy_pol.claimed, ALONE);
+    if (!hy_pol.reg) /* the user's, who may be another one than when placement began */
+        share_path(hy_pol.reg_path, sizeof(hy_pol.reg_path));
     if (!hy_pol.reg_path[0])
         return;
     int e = hy_pol.reg ? 0 : registry_open(hy_pol.reg_path, hy_pol.shared, &hy_pol.reg);

@@ -271,6 +271,19 @@ void fork_limit_ends(void)
     errno = saved;
 }
 
+bool fork_is_refused(void)
+{
+    int saved = errno;
+    if (!installed || forking > 0 || !supply_has_files() || runtime_is_sandboxed() ||
+        !os_is_limited() || !pause_memory_is_ours())
+        return false;
+    begin(false);
+    bool refused = supply_is_shared();
+    parent_goes_on();
+    errno = refused ? ENOMEM : saved;
+    return refused;
+}
+
 /* Nobody who holds a lock of the heaps waits for memkind: only the control thread is ever inside
  * it, with no lock but the gate. The gate's handler is younger than all of before, so a fork waits
  * for the control thread first, with nothing held; ours takes memkind's locks, and then our own.

@@ -109,6 +109,9 @@ void fork_unhandled_ends(bool child);
  * let it, and children would write to their parent's memory. false: nothing was done. */
 bool fork_limit_begins(pid_t pid, int resource, const void *limit);
 void fork_limit_ends(void);
+/* Another process has set RLIMIT_DATA or RLIMIT_AS so low that what lies on files cannot become
+ * private: the child would write to its parent's memory. So there is none, and errno is ENOMEM. */
+bool fork_is_refused(void);
 /* Handlers that this thread registers, while on, are kept, and called in the middle of ours. */
 void fork_keep_handlers(bool on);
 bool fork_keeps(void (*prepare)(void), void (*parent)(void), void (*child)(void));

@@ -19,10 +19,11 @@
 struct runtime_config hy_config;
 
 /* A compiler starts many processes, all with the same settings: the first one tells what is
- * wrong with them. Who ends for it tells it, too. */
+ * wrong with them. Who ends for it tells it, too. A daemon that has become another user, or has
+ * left for another root, finds little of what it was started with, and nobody can mend that. */
 void settings_warn(const char *message)
 {
-    if (hy_config.set.strict || !env_parent_has_same())
+    if (hy_config.set.strict || !(env_parent_has_same() || env_has_moved()))
         log_warn("%s", message);
 }
 

@@ -20,4 +20,9 @@ void env_each(const char *prefix,
  * tell. */
 bool env_parent_has_same(void);
 
+/* The program has become another user, or has another root, since it was started: what it cannot
+ * reach any more is no fault of the settings. Asks the kernel, so only when there is something to
+ * tell. */
+bool env_has_moved(void);
+
 #endif

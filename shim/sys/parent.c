@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Was the parent process started with the same settings (sys/env.h)? */
+ * Was the parent process started with the same settings, and is this one where it was started
+ * (sys/env.h)? */
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 
+#include "sys/dl.h"
 #include "sys/env.h"
 #include "sys/os.h"
 
@@ -60,4 +63,14 @@ bool env_parent_has_same(void)
         parent_known = same ? 1 : -1;
     }
     return parent_known > 0;
+}
+
+/* The library itself is where it came from, unless the root is another one. */
+bool env_has_moved(void)
+{
+    struct dl_object us;
+
+    return os_uid() != getauxval(AT_EUID) ||
+           (dl_find((const void *)(uintptr_t)&env_has_moved, &us) == 0 && us.name[0] == '/' &&
+            !os_file_exists(us.name));
 }

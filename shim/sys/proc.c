@@ -14,6 +14,7 @@
 
 #include "sys/os.h"
 #include "sys/raw.h"
+#include "sys/thread.h"
 
 /* Decimal number at *p, which moves behind it; false if there is none. */
 static bool take_number(const char **p, uint64_t *ret)
@@ -256,10 +257,20 @@ int os_program_path(char *buf, size_t cap)
     return 0;
 }
 
+static bool clock_by_call;
+
+void os_clock_by_call(bool on)
+{
+    __atomic_store_n(&clock_by_call, on, __ATOMIC_RELAXED);
+}
+
 uint64_t os_now_ns(void)
 {
     struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
+    if (HY_UNLIKELY(__atomic_load_n(&clock_by_call, __ATOMIC_RELAXED)))
+        (void)raw2(SYS_clock_gettime, CLOCK_MONOTONIC, &ts);
+    else
+        clock_gettime(CLOCK_MONOTONIC, &ts);
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
@@ -311,11 +322,8 @@ bool os_lock_within(pthread_mutex_t *m, uint64_t ns)
 #else
 bool os_lock_within(pthread_mutex_t *m, uint64_t ns)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until); /* the other one may be set */
-    ns += (uint64_t)until.tv_nsec;
-    until.tv_sec += (time_t)(ns / 1000000000);
-    until.tv_nsec = (long)(ns % 1000000000);
+    uint64_t end = os_now_ns() + ns; /* CLOCK_REALTIME may be set */
+    struct timespec until = {(time_t)(end / 1000000000), (long)(end % 1000000000)};
     return pthread_mutex_clocklock(m, CLOCK_MONOTONIC, &until) == 0;
 }
 #endif

@@ -27,6 +27,9 @@ int os_table_borrow(int fd);
 void os_thread_as_usual(void);
 /* A thread of this process; false once the kernel counts it no more. */
 bool os_thread_exists(int tid);
+/* The processor's counter, by which the vDSO tells the time, is closed to this thread and to those
+ * that it makes (PR_SET_TSC): the kernel is asked instead. */
+void os_clock_by_call(bool on);
 /* The page is zero in a child that has a copy of this memory. */
 int os_wipe_on_fork(void *page);
 

@@ -2,7 +2,8 @@
  * Little memory to be written (RLIMIT_DATA), from the start or since a moment ago: half of what the
  * limit leaves can be had at least, and when nothing is left the program still forks, with its heap
  * whole in both processes. A limit that is lowered below what is there (RLIMIT_AS as well, by any
- * of the calls for it) shares no memory with a child: what it writes its parent does not see. */
+ * of the calls for it) shares no memory with a child: what it writes its parent does not see. Where
+ * another process has lowered it there may be no child. */
 #include "victim.h"
 
 #include <sys/resource.h>
@@ -62,10 +63,29 @@ static void fork_and_free(int n)
     }
 }
 
-/* The calls that set a limit: l, p by the libc; L, P by their numbers; o: of another process. */
+/* Not by fork, before which what there is becomes private. */
+static void lower_from_outside(int resource)
+{
+    char of[32], to[32];
+    (void)snprintf(of, sizeof(of), "%d", getpid());
+    (void)snprintf(to, sizeof(to), "%s=%zu:", resource == RLIMIT_AS ? "--as" : "--data", MIB);
+    pid_t p = vfork();
+    if (p == 0) {
+        execle("/usr/bin/prlimit", "prlimit", "--pid", of, to, (char *)NULL, (char *[]){NULL});
+        _exit(127);
+    }
+    CHECK(p > 0 && reap(p) == 0);
+}
+
+/* The calls that set a limit: l, p by the libc; L, P by their numbers; o: of another process; O: of
+ * this one, by another. */
 static void lower(int resource, char by)
 {
     struct rlimit to = {MIB, RLIM_INFINITY};
+    if (by == 'O') {
+        lower_from_outside(resource);
+        return;
+    }
     pid_t p = by == 'o' ? fork() : 0;
     CHECK(p >= 0);
     if (by == 'o' && p == 0) {
@@ -96,7 +116,7 @@ static void lowered(int resource, char by)
     lower(resource, by);
     for (int round = 0; round < 3; round++) {
         pid_t p = fork();
-        CHECK(p >= 0);
+        CHECK(p >= 0 || (by == 'O' && errno == ENOMEM));
         for (int i = 0; p == 0 && i < N; i++)
             if (block[i])
                 memset(block[i], 99, BLOCK);
@@ -104,12 +124,12 @@ static void lowered(int resource, char by)
             memset(small[i], 99, 700);
         if (p == 0)
             _exit(7);
-        CHECK(reap(p) == 7);
+        CHECK(p < 0 || reap(p) == 7);
         for (int i = 0; i < SMALL; i++)
             CHECK(small[i][0] == (char)i && small[i][699] == (char)i);
         for (int i = 0; i < N; i++)
             CHECK(!block[i] || (block[i][0] == (char)i && block[i][BLOCK - 1] == (char)i));
-        for (int i = round; i < N; i += 7) { /* what was free is used again, what was not is freed */
+        for (int i = round; i < N; i += 7) { /* free memory is used again, the rest freed */
             free(block[i]);
             block[i] = NULL;
             free(malloc(1000));

@@ -67,9 +67,29 @@ static void strict(void)
     puts("ok");
 }
 
+/* The vDSO tells the time by a counter that kills from here on: an allocator asks for none. */
+static void without_counter(void)
+{
+    grow();
+    (void)prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0); /* x86 only */
+    grow();
+    nap_us(300000);
+    grow();
+    pid_t pid = fork();
+    if (pid == 0) {
+        grow();
+        exit(3);
+    }
+    CHECK(pid > 0 && reap(pid) == 3);
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc > 1);
+    if (argv[1][0] == 'c') {
+        without_counter();
+        return 0;
+    }
     if (argv[1][0] == 's') {
         strict();
         return 0;
