@@ -3,13 +3,14 @@
 """The data of the next OpenMP task on DRAM (HYBRID_TASKS=on), on the emulated machine.
 
     bench/tasks/tasks.py [NAME ...] [--build DIR] [--machine NAME ...] [--ratio N ...]
-                         [--threads N ...] [--recorded] [--clang] [--runs N]
+                         [--threads N ...] [--recorded] [--model] [--clang] [--runs N]
                          [--json FILE] [--check]
 
 For each machine, workload, ratio of data to DRAM and number of threads:
   first touch  no library: what is touched first gets DRAM until it is full (the kernel's way, the
                'unmanaged' of paper 003)
-  pages        libhybrid, pages move by their histories, HYBRID_TASKS=off
+  pages        libhybrid, pages move by their histories, HYBRID_TASKS=off: placement that follows
+               the program's phases, page by page (stands for Unimem)
   tasks        the same with HYBRID_TASKS=on
 and with --recorded
   recorded     static placement of call sites by a profile of the same run, whose tasks and pages
@@ -19,6 +20,10 @@ With --clang the programs are those that clang built, in QEMU: libomp's tasks te
 another way than libgomp's. Virtual time of the timed part, the middle one of --runs. The mean is
 geometric; the paper (Figs. 4 and 5) has -21 % at a quarter of the bandwidth and -26 % at four times
 the latency, with its programs.
+
+With --model predictions instead, as in tables II and III of the paper: the time with all data on
+DRAM, foretold from the counts of a run on PM; and the time with every other page on PM, by equation
+4 from both times and the share of the lines that PM served.
 
 --check, status 1 where tasks are more than 1 % slower than pages, or where staging did nothing for
 tblocks16 and tblocks64 on pram. Needs: ninja tasks."""
@@ -46,6 +51,10 @@ WORKLOADS = {"tblocks1": (16, 16), "tblocks16": (16, 4), "tblocks64": (16, 2), "
 # on four channels); so for four threads 21 GB/s here, where the presets' 96 would never be full.
 MACHINES = {"quarter": ("custom", "dram_read_mbs=21300,dram_write_mbs=21300,"
                         "pm_read_mbs=5325,pm_write_mbs=5325"),
+            "eighth": ("custom", "dram_read_mbs=21300,dram_write_mbs=21300,"
+                       "pm_read_mbs=2662,pm_write_mbs=2662"),
+            "sixteenth": ("custom", "dram_read_mbs=21300,dram_write_mbs=21300,"
+                          "pm_read_mbs=1331,pm_write_mbs=1331"),
             "latency": ("custom", "pm_read_ns=320,pm_write_ns=320"),
             "pram": ("pram", ""), "optane": ("optane", "")}
 PAPER = {"quarter": -21, "latency": -26}
@@ -123,6 +132,37 @@ def change(new, old):
     return 100 * (new / old - 1)
 
 
+def whole(build, case, changes):
+    """What the machine counted in the whole run, and the report."""
+    with tempfile.TemporaryDirectory(prefix="hybrid-tasks-") as folder:
+        counts, report = pathlib.Path(folder, "counts"), pathlib.Path(folder, "report.json")
+        once(build, case, changes | {"HYBRID_EMU_STATS": str(counts), "HYBRID_STATS": str(report)})
+        return (json.loads(counts.read_text(encoding="utf-8")),
+                json.loads(report.read_text(encoding="utf-8")) if report.exists() else {})
+
+
+def predicted(build, case):
+    """Errors of the two predictions: all on DRAM, and every other page."""
+    pm, report = whole(build, case, SETTINGS | {"LD_PRELOAD": str(build / "shim/libhybrid.so"),
+                                                "HYBRID_POLICY": "pm", "HYBRID_MIGRATE": "off"})
+    dram, half = (whole(build, case, {"HYBRID_EMU_PLACE": place})[0]
+                  for place in ("dram", "interleave"))
+    on = [half[f"llc_reads_{m}"] + half[f"writebacks_{m}"] for m in ("dram", "pm")]
+    mixed = dram["virtual_ms"] + (pm["virtual_ms"] - dram["virtual_ms"]) * on[1] / sum(on)
+    ratio = report["gain"]["all_dram_ns"] / report["gain"]["all_pm_ns"]
+    return case._asdict() | {"dram": change(pm["virtual_ms"] * ratio, dram["virtual_ms"]),
+                             "half": change(mixed, half["virtual_ms"])}
+
+
+def predictions(found, machine):
+    lines = [f"{machine}: errors of predictions, %", f"  {'':10} {'all on DRAM':>12} {'half':>8}"]
+    mine = [f for f in found if f["machine"] == machine]
+    for f in mine:
+        lines.append(f"  {f['name']:10} {f['dram']:+12.1f} {f['half']:+8.1f}")
+    means = [statistics.fmean(abs(f[k]) for f in mine) for k in ("dram", "half")]
+    return lines + [f"  mean       {means[0]:12.1f} {means[1]:8.1f}"]
+
+
 def mean(ratios):
     return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
@@ -164,6 +204,7 @@ def main():
     parser.add_argument("--ratio", nargs="+", type=int, default=[5, 10, 15])
     parser.add_argument("--threads", nargs="+", type=int, default=[4])
     parser.add_argument("--recorded", action="store_true", help="opponents with a profile, too")
+    parser.add_argument("--model", action="store_true", help="errors of the predictions")
     parser.add_argument("--clang", action="store_true", help="built by clang, in QEMU (ninja all)")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--json", type=pathlib.Path)
@@ -176,15 +217,19 @@ def main():
     build = args.build.resolve()
     cases = itertools.starmap(Case, itertools.product(args.machine, names, args.ratio, args.threads,
                                                       [args.clang]))
-    todo = list(itertools.product(cases, MODES + RECORDED if args.recorded else MODES))
+    if args.model:
+        todo, job = list(cases), lambda case: predicted(build, case)
+    else:
+        todo = list(itertools.product(cases, MODES + RECORDED if args.recorded else MODES))
+        job = lambda t: run(build, *t, args.runs)
     with ThreadPoolExecutor(2) as pool:
         try:
-            found = list(pool.map(lambda t: run(build, *t, args.runs), todo))
+            found = list(pool.map(job, todo))
         except Failure as e:
             sys.exit(f"tasks.py: {e}")
     wrong = []
     for machine in args.machine:
-        lines, more = table(found, machine)
+        lines, more = (predictions(found, machine), []) if args.model else table(found, machine)
         print("\n".join(lines))
         wrong += more
     if args.json:
