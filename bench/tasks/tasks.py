@@ -195,7 +195,7 @@ def main():
     parser.add_argument("--ratio", nargs="+", type=int, default=[5, 10, 15])
     parser.add_argument("--threads", nargs="+", type=int, default=[4])
     parser.add_argument("--recorded", action="store_true", help="opponents with a profile, too")
-    parser.add_argument("--model", action="store_true", help="errors of the predictions")
+    parser.add_argument("--model", action="store_true", help="the error of equation 4")
     parser.add_argument("--clang", action="store_true", help="built by clang, in QEMU (ninja all)")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--json", type=pathlib.Path)
