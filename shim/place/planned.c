@@ -42,7 +42,7 @@ struct kept {
 };
 
 static struct {
-    bool on, tight;
+    bool on, tight, left;  /* left: first touch is as good */
     unsigned n_profile, n; /* sites of the profile, and with the rest of the memory */
     struct plan_times times;
     struct plan_work work;
@@ -243,7 +243,7 @@ static void fill(void)
         return;
     uint64_t now = load(&volume);
     update_states(now);
-    site_quota_fill(&pl.plan, pl.state, pl.share, pl.quota);
+    site_quota_fill(&pl.plan, pl.state, pl.left ? 0 : pl.share, pl.quota);
     set_tiers();
     publish_kept(now);
     keep();
@@ -264,8 +264,10 @@ static void make_plan(void)
         all += s->bytes;
     }
     pl.planned_scale = scale;
-    pl.tight = all > pl.share;
     site_plan_make(&pl.figures, &pl.work, pl.scaled, pl.n, pl.share, &pl.scratch, &pl.plan);
+    pl.left =
+        floor_on() && !site_plan_pays(&pl.figures, &pl.work, pl.scaled, &pl.plan, &pl.scratch);
+    pl.tight = all > pl.share && !pl.left;
     for (unsigned i = 0; i < pl.n; i++) {
         struct plan_site s = pl.scaled[i];
         s.parts = false;
@@ -457,7 +459,7 @@ static void give_up(void)
 void planned_window(const struct window *w)
 {
     double run_ns;
-    if (!pl.on || !is_in_place() || !try_lock())
+    if (!pl.on || pl.left || !is_in_place() || !try_lock())
         return;
     struct work promised = site_plan_lines(&pl.work, pl.scaled, &pl.plan);
     struct regret *purse = purse_open(&run_ns);
@@ -480,6 +482,7 @@ void planned_get(struct planned_view *ret)
     memset(ret, 0, sizeof(*ret));
     ret->on = pl.on;
     ret->given_up = pl.given_up;
+    ret->first_touch = pl.left;
     if (!pl.on)
         return;
     ret->sites = pl.n_profile;
