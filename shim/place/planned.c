@@ -41,6 +41,7 @@ struct kept {
 
 static struct plans { /* mapped by a process that has a profile */
     bool tight, in_place;
+    bool left;             /* first touch is as good */
     unsigned n_profile, n; /* sites of the profile, and with the rest of the memory */
     struct plan_times times;
     struct plan_work work;
@@ -238,7 +239,7 @@ static void fill(void)
         return;
     uint64_t now = load(&volume);
     update_states(now);
-    site_quota_fill(&pl->plan, pl->state, pl->share, pl->quota);
+    site_quota_fill(&pl->plan, pl->state, pl->left ? 0 : pl->share, pl->quota);
     set_tiers();
     publish_kept(now);
     keep();
@@ -259,8 +260,10 @@ static void make_plan(void)
         all += s->bytes;
     }
     pl->planned_scale = scale;
-    pl->tight = all > pl->share;
     site_plan_make(&pl->figures, &pl->work, pl->scaled, pl->n, pl->share, &pl->scratch, &pl->plan);
+    pl->left =
+        floor_on() && !site_plan_pays(&pl->figures, &pl->work, pl->scaled, &pl->plan, &pl->scratch);
+    pl->tight = all > pl->share && !pl->left;
     for (unsigned i = 0; i < pl->n; i++) {
         struct plan_site s = pl->scaled[i];
         s.parts = false;
@@ -459,7 +462,7 @@ static void give_up(void)
 void planned_window(const struct window *w)
 {
     double run_ns;
-    if (!is_on() || !is_in_place() || !try_lock())
+    if (!is_on() || pl->left || !is_in_place() || !try_lock())
         return;
     struct work promised = site_plan_lines(&pl->work, pl->scaled, &pl->plan);
     struct regret *purse = purse_open(&run_ns);
@@ -485,6 +488,7 @@ void planned_get(struct planned_view *ret)
     ret->given_up = __atomic_load_n(&given_up, __ATOMIC_RELAXED);
     if (!ret->on)
         return;
+    ret->first_touch = pl->left;
     ret->sites = pl->n_profile;
     ret->share = pl->share;
     ret->kept = most_kept(__atomic_load_n(&kept, __ATOMIC_ACQUIRE), times_from(load(&volume)));
