@@ -20,10 +20,8 @@
 
 #define KEPT_MAX 256 /* smaller parts of the share are not kept: so the list is short */
 /* Another share, or other sizes, make another plan if they differ by this part. */
-#define OTHER_SHARE 16
-#define OTHER_SCALE 16
-/* Sizes in proportion are not exact, and a block that is a page too large goes elsewhere. */
-#define SCALE_MARGIN (1.0 / 256)
+#define OTHER        16
+#define SCALE_MARGIN (1.0 / 256) /* sizes in proportion are not exact to the page */
 #define SOON_SITES   64 /* a new scale makes a new plan inside malloc if that is soon done */
 
 /* What is kept: immutable once published; two of them, as a reader may still be in the old. */
@@ -39,10 +37,9 @@ struct kept {
     uint64_t lapse_at; /* of `volume`: something is to be looked at again */
 };
 
-static struct plans { /* mapped by a process that has a profile */
-    bool tight, in_place;
-    bool left;             /* first touch is as good */
-    unsigned n_profile, n; /* sites of the profile, and with the rest of the memory */
+static struct plans {           /* mapped by a process that has a profile */
+    bool tight, in_place, left; /* left: first touch is as good */
+    unsigned n_profile, n;      /* sites of the profile, and with the rest of the memory */
     struct plan_times times;
     struct plan_work work;
     struct machine_figures figures;
@@ -357,7 +354,7 @@ static bool other_scale(void)
 {
     double scale = quota_scale_get(&pl->scale);
     double off = scale > pl->planned_scale ? scale - pl->planned_scale : pl->planned_scale - scale;
-    return off * OTHER_SCALE > pl->planned_scale;
+    return off * OTHER > pl->planned_scale;
 }
 
 /* The first block of a site that has only one tells how large this run is; not a reservation. */
@@ -423,7 +420,7 @@ void planned_tick(void)
         return;
     uint64_t share = policy_dram_share();
     uint64_t less = HY_MIN(share, pl->share), more = HY_MAX(share, pl->share);
-    bool other = more - less > more / OTHER_SHARE;
+    bool other = more - less > more / OTHER;
     if (other || other_scale()) {
         pl->share = share;
         make_plan();
@@ -498,7 +495,6 @@ void planned_get(struct planned_view *ret)
         ret->on_dram += pl->quota[i] > 0;
         ret->quota += pl->quota[i];
     }
-    double dram = site_plan_time_at(&pl->figures, &pl->work, 0);
-    ret->slowdown =
-        site_plan_time(&pl->figures, &pl->work, pl->scaled, &pl->plan) / HY_MAX(dram, 1);
+    ret->slowdown = site_plan_time(&pl->figures, &pl->work, pl->scaled, &pl->plan);
+    ret->slowdown /= HY_MAX(site_plan_time_at(&pl->figures, &pl->work, 0), 1);
 }

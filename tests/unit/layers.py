@@ -140,6 +140,7 @@ def generic_names(script):
     for number, line in enumerate(strip(script).split('\n'), 1):
         if re.match(r'\s*\*\(', line):
             line = re.sub(r'\.text\.(startup|unlikely|exit)\.', '.text.', line)  # the compiler's
+            line = re.sub(r'\.data\.rel\.ro(\.local)?', '', line)
             for name in re.findall(r'\.(?:text|rodata|data\*?|bss)\.([a-z0-9]+)(?=[.\s)])', line):
                 if name not in EXPORTED and not re.fullmatch(r'cst|str1', name):
                     yield number, '"%s" may stand in several files: name the one that is meant' % name
