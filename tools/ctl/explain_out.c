@@ -133,8 +133,9 @@ static void text_class(const struct explained *e)
     if (p->slowdown > 0)
         printf("  slowdown   %.2f with all on PM, as recorded\n", p->slowdown);
     if (e->counted)
-        printf("  predicted  1.00 on DRAM, %.2f as below, %.2f by first touch, %.2f on PM\n",
-               e->slowdown_plan, e->slowdown_floor, e->slowdown_pm);
+        printf(
+            "  predicted  1.00 all on DRAM, %.2f as below, %.2f by first touch, %.2f all on PM\n",
+            e->slowdown_plan, e->slowdown_floor, e->slowdown_pm);
     if (p->threads[HY_DRAM] || p->threads[HY_PM] || p->threads_seen) {
         printf("  threads   ");
         if (p->threads[HY_DRAM])
