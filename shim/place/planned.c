@@ -20,8 +20,10 @@
 
 #define KEPT_MAX 256 /* smaller parts of the share are not kept: so the list is short */
 /* Another share, or other sizes, make another plan if they differ by this part. */
-#define OTHER        16
-#define SCALE_MARGIN (1.0 / 256) /* sizes in proportion are not exact to the page */
+#define OTHER_SHARE 16
+#define OTHER_SCALE 16
+/* Sizes in proportion are not exact, and a block that is a page too large goes elsewhere. */
+#define SCALE_MARGIN (1.0 / 256)
 #define SOON_SITES   64 /* a new scale makes a new plan inside malloc if that is soon done */
 
 /* What is kept: immutable once published; two of them, as a reader may still be in the old. */
@@ -37,9 +39,9 @@ struct kept {
     uint64_t lapse_at; /* of `volume`: something is to be looked at again */
 };
 
-static struct plans {           /* mapped by a process that has a profile */
-    bool tight, in_place, left; /* left: first touch is as good */
-    unsigned n_profile, n;      /* sites of the profile, and with the rest of the memory */
+static struct plans { /* mapped by a process that has a profile */
+    bool tight, in_place;
+    unsigned n_profile, n; /* sites of the profile, and with the rest of the memory */
     struct plan_times times;
     struct plan_work work;
     struct machine_figures figures;
@@ -236,7 +238,7 @@ static void fill(void)
         return;
     uint64_t now = load(&volume);
     update_states(now);
-    site_quota_fill(&pl->plan, pl->state, pl->left ? 0 : pl->share, pl->quota);
+    site_quota_fill(&pl->plan, pl->state, pl->share, pl->quota);
     set_tiers();
     publish_kept(now);
     keep();
@@ -257,10 +259,8 @@ static void make_plan(void)
         all += s->bytes;
     }
     pl->planned_scale = scale;
+    pl->tight = all > pl->share;
     site_plan_make(&pl->figures, &pl->work, pl->scaled, pl->n, pl->share, &pl->scratch, &pl->plan);
-    pl->left =
-        floor_on() && !site_plan_pays(&pl->figures, &pl->work, pl->scaled, &pl->plan, &pl->scratch);
-    pl->tight = all > pl->share && !pl->left;
     for (unsigned i = 0; i < pl->n; i++) {
         struct plan_site s = pl->scaled[i];
         s.parts = false;
@@ -354,7 +354,7 @@ static bool other_scale(void)
 {
     double scale = quota_scale_get(&pl->scale);
     double off = scale > pl->planned_scale ? scale - pl->planned_scale : pl->planned_scale - scale;
-    return off * OTHER > pl->planned_scale;
+    return off * OTHER_SCALE > pl->planned_scale;
 }
 
 /* The first block of a site that has only one tells how large this run is; not a reservation. */
@@ -420,7 +420,7 @@ void planned_tick(void)
         return;
     uint64_t share = policy_dram_share();
     uint64_t less = HY_MIN(share, pl->share), more = HY_MAX(share, pl->share);
-    bool other = more - less > more / OTHER;
+    bool other = more - less > more / OTHER_SHARE;
     if (other || other_scale()) {
         pl->share = share;
         make_plan();
@@ -459,7 +459,7 @@ static void give_up(void)
 void planned_window(const struct window *w)
 {
     double run_ns;
-    if (!is_on() || pl->left || !is_in_place() || !try_lock())
+    if (!is_on() || !is_in_place() || !try_lock())
         return;
     struct work promised = site_plan_lines(&pl->work, pl->scaled, &pl->plan);
     struct regret *purse = purse_open(&run_ns);
@@ -485,7 +485,6 @@ void planned_get(struct planned_view *ret)
     ret->given_up = __atomic_load_n(&given_up, __ATOMIC_RELAXED);
     if (!ret->on)
         return;
-    ret->first_touch = pl->left;
     ret->sites = pl->n_profile;
     ret->share = pl->share;
     ret->kept = most_kept(__atomic_load_n(&kept, __ATOMIC_ACQUIRE), times_from(load(&volume)));
@@ -495,6 +494,7 @@ void planned_get(struct planned_view *ret)
         ret->on_dram += pl->quota[i] > 0;
         ret->quota += pl->quota[i];
     }
-    ret->slowdown = site_plan_time(&pl->figures, &pl->work, pl->scaled, &pl->plan);
-    ret->slowdown /= HY_MAX(site_plan_time_at(&pl->figures, &pl->work, 0), 1);
+    double dram = site_plan_time_at(&pl->figures, &pl->work, 0);
+    ret->slowdown =
+        site_plan_time(&pl->figures, &pl->work, pl->scaled, &pl->plan) / HY_MAX(dram, 1);
 }

@@ -12,7 +12,6 @@
 
 struct planned_view {
     bool on;
-    bool first_touch;            /* the plan is not surely better: no site is steered */
     bool given_up;               /* it was on, and did not hold what it promised */
     unsigned sites, on_dram;     /* of the profile; that get DRAM */
     uint64_t share, quota, kept; /* bytes; of it given to sites; not yet asked for */

@@ -248,15 +248,6 @@ static void order_table(struct explained *e)
     }
 }
 
-static void forecast(struct explained *e, struct plan_scratch *scratch)
-{
-    const struct machine_figures *f = &e->machine.figures;
-    double dram = site_plan_time_at(f, &e->work, 0);
-    e->slowdown_pm = site_plan_time_at(f, &e->work, 1) / dram;
-    e->slowdown_plan = site_plan_time(f, &e->work, e->site, &e->plan) / dram;
-    e->slowdown_floor = site_plan_floor(f, &e->work, e->site, e->n_sites, e->share, scratch) / dram;
-}
-
 static void explain(struct explained *e)
 {
     e->counted = site_plan_work(&e->profile, &e->machine.figures, &e->work) == 0;
@@ -268,10 +259,14 @@ static void explain(struct explained *e)
         exit(CTL_FAILED);
     site_plan_make(&e->machine.figures, e->counted ? &e->work : NULL, e->site, e->n_sites, e->share,
                    scratch, &e->plan);
-    order_table(e);
-    if (e->counted)
-        forecast(e, scratch);
     free(scratch);
+    order_table(e);
+    if (!e->counted)
+        return;
+    const struct machine_figures *f = &e->machine.figures;
+    double dram = site_plan_time_at(f, &e->work, 0);
+    e->slowdown_pm = site_plan_time_at(f, &e->work, 1) / dram;
+    e->slowdown_plan = site_plan_time(f, &e->work, e->site, &e->plan) / dram;
 }
 
 static int explain_file(const struct request *q, const char *asked)

@@ -23,9 +23,9 @@ struct explained {
     struct plan_site site[PLAN_MAX];
     unsigned n_sites; /* the profile's, and perhaps the rest of the memory */
     struct site_plan plan;
-    double slowdown_pm, slowdown_plan, slowdown_floor; /* by the figures, over all on DRAM */
-    uint16_t shown[PLAN_MAX]; /* order of the table: by rank, or by size without counts */
-    bool all;                 /* not only the first */
+    double slowdown_pm, slowdown_plan; /* by the figures, over all on DRAM */
+    uint16_t shown[PLAN_MAX];          /* order of the table: by rank, or by size without counts */
+    bool all;                          /* not only the first */
     char note[NOTES_MAX][NOTE_CAP];
     unsigned n_notes;
 };

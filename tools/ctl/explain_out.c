@@ -133,9 +133,8 @@ static void text_class(const struct explained *e)
     if (p->slowdown > 0)
         printf("  slowdown   %.2f with all on PM, as recorded\n", p->slowdown);
     if (e->counted)
-        printf(
-            "  predicted  1.00 all on DRAM, %.2f as below, %.2f by first touch, %.2f all on PM\n",
-            e->slowdown_plan, e->slowdown_floor, e->slowdown_pm);
+        printf("  predicted  1.00 all on DRAM, %.2f as below, %.2f all on PM\n", e->slowdown_plan,
+               e->slowdown_pm);
     if (p->threads[HY_DRAM] || p->threads[HY_PM] || p->threads_seen) {
         printf("  threads   ");
         if (p->threads[HY_DRAM])
@@ -312,7 +311,6 @@ void explain_json(const struct explained *e)
     json_decimal(&j, "recorded_slowdown", p->slowdown);
     json_decimal(&j, "slowdown_pm", e->slowdown_pm);
     json_decimal(&j, "slowdown_plan", e->slowdown_plan);
-    json_decimal(&j, "slowdown_first_touch", e->slowdown_floor);
     json_decimal(&j, "read_ns", e->plan.read_ns);
     json_decimal(&j, "write_ns", e->plan.write_ns);
     ctl_json_number(&j, "threads_dram", p->threads[HY_DRAM]);

@@ -40,7 +40,6 @@ struct plan_site {
     /* Of these, the part in each behaviour, where the work has more than one. */
     float reads_in[PROFILE_BEHAVIOURS], writes_in[PROFILE_BEHAVIOURS];
     uint32_t held; /* a bit for each part of the run in which it holds memory; 0: all */
-    float from;    /* when its first block comes, as a share of the run */
     bool parts;    /* its blocks can be split: only their first pages may be on DRAM */
     bool fixed;    /* somebody has named its tier */
     enum hy_tier tier;
@@ -114,14 +113,5 @@ struct work site_plan_lines(const struct plan_work *work, const struct plan_site
 double site_plan_time(const struct machine_figures *f, const struct plan_work *work,
                       const struct plan_site *site, const struct site_plan *plan);
 double site_plan_time_at(const struct machine_figures *f, const struct plan_work *work, double pm);
-/* The same where first touch gives the DRAM, to sites in the order in which they come. */
-double site_plan_floor(const struct machine_figures *f, const struct plan_work *work,
-                       const struct plan_site *site, unsigned n, uint64_t share,
-                       struct plan_scratch *scratch);
-/* Is the plan faster than that by more than it may fail its forecast (plan_trial.h), or is a tier
- * named? */
-bool site_plan_pays(const struct machine_figures *f, const struct plan_work *work,
-                    const struct plan_site *site, const struct site_plan *plan,
-                    struct plan_scratch *scratch);
 
 #endif

@@ -228,7 +228,6 @@ unsigned site_plan_sites(const struct profile *p, struct plan_site site[PLAN_MAX
                                      .reads = (double)s->reads,
                                      .writes = (double)s->writes,
                                      .held = site_times_held(&times, s->from, s->until),
-                                     .from = (float)s->from,
                                      .key = key_of(s)};
         site_parts(p, s, &site[i]);
         if (any)

@@ -454,25 +454,6 @@ static void test_profile_to_sites(void **state)
     assert_int_equal(site[0].tier, HY_PM);
 }
 
-/* What is used alike gains nothing by a plan; a used block that comes behind an idle one does. */
-static void test_against_first_touch(void **unused)
-{
-    (void)unused;
-    struct machine_figures f = figures("optane");
-    for (int idle = 0; idle < 3; idle++) { /* 2: and somebody has named a tier */
-        for (unsigned i = 0; i < 2; i++)
-            site[i] = (struct plan_site){.bytes = HY_MIB,
-                                         .block = HY_MIB,
-                                         .reads = i == 0 && idle == 1 ? 0 : 1000000,
-                                         .from = (float)i / 2,
-                                         .key = i + 1};
-        site[0].fixed = idle == 2;
-        struct plan_work k = work_of(site, 2, 0.5, 8);
-        site_plan_make(&f, &k, site, 2, HY_MIB, &scratch, &plan);
-        assert_int_equal(site_plan_pays(&f, &k, site, &plan, &scratch), idle > 0);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -484,7 +465,6 @@ int main(void)
         cmocka_unit_test(test_behaviours),
         cmocka_unit_test(test_bursts_of_writes),
         cmocka_unit_test(test_reasons),
-        cmocka_unit_test(test_against_first_touch),
         cmocka_unit_test(test_profile_to_sites),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
