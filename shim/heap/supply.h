@@ -33,7 +33,8 @@ int supply_release(enum hy_tier t, void *base, size_t bytes);
 
 /* --- the stock of PM ------------------------------------------------------- */
 
-/* Open libmemkind. Not from malloc. 0 or -errno with a reason. */
+/* Open libmemkind. Not from malloc. 0 or -errno with a reason. At exit, before its destructor
+ * runs, its last fill is waited for (up to 2 s), and there is no other. */
 int supply_load(char *err, size_t err_cap);
 bool supply_loaded(void);
 /* So much PM in one piece can be taken afterwards; -errno: it is not to be had. Not from malloc. */
@@ -46,9 +47,6 @@ int supply_unlock_stock(void *base, size_t bytes, bool unused);
 bool supply_is_short(size_t bytes);
 /* Worth filling before anybody waits for it. */
 bool supply_runs_low(void);
-/* No call into memkind from here on, and none under way (waits up to 2 s): its destructor is about
- * to run, and what was taken stays valid after it (memkind never unmaps a fixed range). */
-void supply_close(void);
 /* Around fork, before memkind's own handlers and after them: nobody is inside memkind. */
 void supply_gate_take(void);
 bool supply_gate_try(void);

@@ -12,6 +12,7 @@
 #include "sys/dl.h"
 #include "sys/emulator.h"
 #include "sys/lock.h"
+#include "sys/next.h"
 
 #define SEGMENT_MIN (32 * HY_MIB)
 /* The arena of a kind (env_hook.c) takes 2 MiB of the range for itself. */
@@ -34,6 +35,29 @@ static bool strict_overcommit;
 static struct hy_lock gate; /* held while memkind is inside; fork takes it before memkind's own */
 static uint32_t inside;     /* a thread may be in memkind */
 
+/* memkind's destructor pulls away what a fill is using. exit() calls first what was registered
+ * last, and the libc registers what runs the destructors only when the libraries' constructors are
+ * done: what is registered in one of those comes too late, in the children as well. So it is
+ * registered again before each segment, of which there are few, and in a child. `said`: in vain so
+ * far. */
+static bool said;
+
+/* What was taken stays valid, as memkind never unmaps a fixed range. */
+static void before_memkind_ends(void *unused)
+{
+    (void)unused;
+    __atomic_store_n(&closed, true, __ATOMIC_SEQ_CST);
+    for (int i = 0; i < CLOSE_WAITS && __atomic_load_n(&inside, __ATOMIC_SEQ_CST) != 0; i++)
+        os_sleep_ns(CLOSE_WAIT_NS);
+    spare_serves(true);
+}
+
+static void wait_at_exit(void)
+{
+    if (!said)
+        said = next_at_exit(before_memkind_ends) == 0;
+}
+
 int supply_load(char *err, size_t err_cap)
 {
     static const char lacks[] = "libmemkind lacks memkind_create_fixed (1.13 or newer is needed)";
@@ -51,6 +75,7 @@ int supply_load(char *err, size_t err_cap)
         emulator_ignore_code_of((const void *)(uintptr_t)mk.create_fixed);
         if (!spare_hold())
             return -ENOMEM; /* no kind has been made yet, so there is none to destroy */
+        wait_at_exit();
         __atomic_store_n(&loaded, true, __ATOMIC_RELEASE);
         return 0;
     }
@@ -143,6 +168,7 @@ static int open_segment(struct tier_supply *s, size_t bytes)
     char *p = whole_of(kind, base, want, bytes, &got);
     if (!p)
         return -ENOMEM;
+    said = false;
     s->piece[s->n_pieces] = (struct piece){.at = p, .end = p + got};
     __atomic_store_n(&s->n_pieces, s->n_pieces + 1, __ATOMIC_RELEASE);
     return 0;
@@ -185,8 +211,10 @@ int supply_fill(size_t bytes)
     if (e == 0) {
         hy_guard_enter();
         hy_lock_take(&gate);
-        if (most_left(s) < bytes)
+        if (most_left(s) < bytes) {
+            wait_at_exit(); /* with the gate: no fork meets the libc's lock */
             e = open_segment(s, bytes);
+        }
         hy_lock_release(&gate);
         hy_guard_leave();
     }
@@ -245,14 +273,6 @@ void supply_release_stock(struct tier_supply *s)
     }
 }
 
-void supply_close(void)
-{
-    __atomic_store_n(&closed, true, __ATOMIC_SEQ_CST);
-    for (int i = 0; i < CLOSE_WAITS && __atomic_load_n(&inside, __ATOMIC_SEQ_CST) != 0; i++)
-        os_sleep_ns(CLOSE_WAIT_NS);
-    spare_serves(true);
-}
-
 void supply_gate_take(void)
 {
     hy_lock_take(&gate);
@@ -271,6 +291,12 @@ void supply_gate_release(void)
 void supply_child(void)
 {
     __atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST);
+    said = false;
+    if (supply_loaded()) {
+        hy_guard_enter();
+        wait_at_exit();
+        hy_guard_leave();
+    }
     hy_supply[HY_PM].inherited |= hy_supply[HY_PM].n_chunks > 0;
 }
 

@@ -212,13 +212,6 @@ static void make_sites(void)
 
 /* --- placement ---------------------------------------------------------------------- */
 
-/* memkind's destructor is before ours, and before threads end: exit() is the last of it. */
-static void before_memkind_ends(void *unused)
-{
-    (void)unused;
-    supply_close();
-}
-
 #define LOAD_TRIES 5
 #define LOAD_ROOM  (256 * HY_MIB) /* addresses for memkind, its libraries and its records */
 #define LOAD_DATA  (128 * HY_MIB) /* of them to be written */
@@ -235,8 +228,8 @@ static int load_memkind(void)
         e = supply_load(err, sizeof(err));
     }
     fork_keep_handlers(false);
-    if (e == 0 && (e = fork_install_gate()) == 0)
-        (void)next_at_exit(before_memkind_ends);
+    if (e == 0)
+        e = fork_install_gate();
     control_load_ends();
     if (e && os_is_limited()) /* the program's own affair */
         log_info("libmemkind cannot be used under this limit of memory (%s)", err);
