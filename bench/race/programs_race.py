@@ -4,7 +4,7 @@ import os
 import sys
 import threading
 from collections import namedtuple
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import replace
 
 import benchlib as lib
@@ -69,6 +69,18 @@ def numbers(text):
     if not all(w.isdigit() and int(w) > 0 for w in found):
         raise lib.BenchError(f"--threads wants numbers, not '{text}'")
     return [int(w) for w in found]
+
+
+def in_order(pool, function, items):
+    """pool.map's results. A signal that comes just before the main thread begins to wait is seen only
+    when it wakes, so it wakes now and then: a race that is told to end must not go on."""
+    futures = [pool.submit(function, item) for item in items]
+    left = futures
+    while left:
+        done, left = wait(left, timeout=0.5, return_when=FIRST_EXCEPTION)
+        for future in done:
+            future.result()
+    return [f.result() for f in futures]
 
 
 class ProgramsRace:
@@ -177,8 +189,8 @@ class ProgramsRace:
         self.campaign = Campaign(self.setup, self.runner, journal, self.args.repeats, progress)
         pool = ThreadPoolExecutor(self.args.j)
         try:
-            list(pool.map(self.measure, keys))
-            found = dict(zip(cells, pool.map(self.run, cells)))
+            in_order(pool, self.measure, keys)
+            found = dict(zip(cells, in_order(pool, self.run, cells)))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             self.runner.stop()

@@ -4,11 +4,14 @@ import contextlib
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 sys.dont_write_bytecode = True
@@ -311,6 +314,24 @@ class Races(unittest.TestCase):
         self.add("good", PROGRAM.replace("echo run", "exec sleep 60; echo"))
         status, text = self.race("--only", "good", "--timeout", "0.5")
         self.assertEqual((status, "not done after" in text), (1, True))
+
+    def test_a_signal_that_the_main_thread_does_not_wake_for_is_seen(self):
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGTERM, before)
+        ended = threading.Event()
+
+        def told_to_end(_):
+            time.sleep(0.5)  # it waits by then
+            signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+            ended.wait(20)
+
+        pool = ThreadPoolExecutor(1)
+        begin = time.monotonic()
+        with self.assertRaises(KeyboardInterrupt):
+            programs_race.in_order(pool, told_to_end, [0])
+        ended.set()
+        pool.shutdown()
+        self.assertLess(time.monotonic() - begin, 10)
 
     def test_an_interrupted_race_leaves_nothing_behind(self):
         for background in False, True:  # Ctrl-C is ignored there

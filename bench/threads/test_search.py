@@ -21,8 +21,7 @@ STREAM = ('stream', '--size', '8', '--rounds', '120')
 SHORTER = (*STREAM[:-1], '50')
 PRICING = ('pricing', '--size', '2', '--rounds', '12')
 # A machine that PM's traffic slows more than any: half of the threads are faster than all there, by 10 to
-# 20 percent while one of the three arrays lies on DRAM. With room for a part of a second one, which is then
-# split, windows come in which nothing was counted, and a search mostly does not end.
+# 20 percent while one of the three arrays lies on DRAM. Some windows have next to no lines, or none.
 HINDERED = {'SET': 'ctl_write_pct=60,ctl_read_pct=60,ctl_cross_pct=60,ctl_queue=20'}
 MIXED = {'POLICY': 'first-fit', 'DRAM': '2816K', 'MIGRATE': 'off'}
 # The purse, and what the clock of a busy computer is off.

@@ -95,7 +95,7 @@ int llc_group_open(const char *dir, const char *own, struct llc_group *ret, char
     memcpy(g.dir, dir, strlen(dir) + 1);
     memcpy(g.root, dir, (size_t)(slash - dir));
     if (ways_of_machine(g.root, &all, &least) < 0)
-        return problem(-ENODEV, why, cap, "%s tells of no shares of the last-level cache", g.root);
+        return problem(-ENODEV, why, cap, "%s offers no shares of the last-level cache", g.root);
     if (read_in(dir, "schemata", text, sizeof(text)) < 0 || resctrl_ways(text, &ways) < 0)
         return problem(-ENOENT, why, cap, "there is no group %s", dir);
     if (!may_write(dir, "tasks"))

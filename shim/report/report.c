@@ -10,6 +10,7 @@
 #include "report/report.h"
 #include "report/report_parts.h"
 #include "settings/settings.h"
+#include "sys/env.h"
 #include "sys/log.h"
 #include "sys/os.h"
 
@@ -123,8 +124,11 @@ void report_at_exit(void)
     hy_guard_enter();
     collect(&r);
     if (strcmp(spec, "1") == 0) {
-        report_text(&r, &o);
-        log_text(o.buf, o.len);
+        /* A script's commands are many and small, and who looks for them names a file. */
+        if (r.state == HY_STEERING || !env_parent_has_same()) {
+            report_text(&r, &o);
+            log_text(o.buf, o.len);
+        }
     } else {
         report_json(&r, &o);
         os_output_name(spec, path, sizeof(path));

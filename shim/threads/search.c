@@ -5,6 +5,7 @@
  * round of a program however many threads do it. */
 #include "threads/search.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -24,6 +25,7 @@
 
 static struct {
     bool on_pm, searching, counted;
+    double empty_ns; /* of the window before, if nothing was counted in it */
     struct threads_search search;
     struct threadsearch_view view;
 } ts;
@@ -107,6 +109,7 @@ static void note(enum threads_event e)
 static void stop(void)
 {
     threadcheck_stop();
+    ts.empty_ns = 0;
     if (!ts.searching)
         return;
     threads_search_stop(&ts.search, purse_open(NULL));
@@ -153,7 +156,7 @@ static void halt(void)
     purse_close();
 }
 
-static void search(const struct window *w, const struct machine_figures *f, const struct work *k)
+static void search(double elapsed_ns, const struct machine_figures *f, const struct work *k)
 {
     struct work_model m = {f, k};
     unsigned most = most_threads();
@@ -174,20 +177,33 @@ static void search(const struct window *w, const struct machine_figures *f, cons
         ts.counted = false;
     }
     purse = purse_open(&run_ns);
-    e = threads_search_window(&ts.search, purse, run_ns, work_served(&m),
-                              window_get(w, WINDOW_elapsed_ns), work_speed, &m);
+    e = threads_search_window(&ts.search, purse, run_ns, work_served(&m), elapsed_ns, work_speed,
+                              &m);
     purse_close();
     if (!ts.counted && threads_search_count(&ts.search) < ts.search.max)
         note_begin(knee_of(f, k, ts.search.max));
     note(e);
 }
 
+/* Counts come late at times: a window without time, or one without counts, goes with the next. Two
+ * without counts are a pause. */
+static bool counts_are_late(int work_known, double window_ns)
+{
+    bool late = window_ns <= 0 || (work_known == -EAGAIN && ts.empty_ns <= 0);
+
+    ts.empty_ns = late ? ts.empty_ns + window_ns : 0;
+    return late;
+}
+
 void threadsearch_window(const struct window *w, const struct classification *c,
                          const struct machine_figures *f)
 {
     enum hy_class cls = settings_class();
+    double window_ns = window_get(w, WINDOW_elapsed_ns), elapsed_ns = ts.empty_ns + window_ns;
     struct work k;
     enum stall_known known;
+    int work_known;
+    bool late;
 
     if (pacing_count()) {
         halt();
@@ -198,14 +214,15 @@ void threadsearch_window(const struct window *w, const struct classification *c,
         return;
     if (cls == HY_CLASS_UNKNOWN)
         cls = c->cls;
-    if (c->weak || work_of_window(f, w, &k, &known) < 0 || !ts.on_pm ||
-        (search_possible() && cls != HY_CLASS_BANDWIDTH))
+    work_known = work_of_window(f, w, &k, &known);
+    late = counts_are_late(work_known, window_ns);
+    if (c->weak || !ts.on_pm || (search_possible() && cls != HY_CLASS_BANDWIDTH) ||
+        (work_known < 0 && !late))
         stop();
-    else if (search_possible())
-        search(w, f, &k);
-    else
-        threadcheck_window(work_served(&(struct work_model){f, &k}),
-                           window_get(w, WINDOW_elapsed_ns), most_threads());
+    else if (!late && search_possible())
+        search(elapsed_ns, f, &k);
+    else if (!late)
+        threadcheck_window(work_served(&(struct work_model){f, &k}), elapsed_ns, most_threads());
     threadcap_tick();
 }
 

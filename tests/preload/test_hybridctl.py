@@ -5,6 +5,7 @@
     test_hybridctl.py --ctl FILE --lib libhybrid.so --static FILE [unittest arguments]
 """
 import argparse
+import fcntl
 import json
 import os
 import random
@@ -12,9 +13,11 @@ import re
 import shutil
 import signal
 import stat
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
@@ -405,6 +408,23 @@ class Doctor(Case):
         found = {f["name"]: f for f in json.loads(done.stdout)["findings"]}
         self.assertEqual(found["address space"]["fix"], "ulimit -v unlimited")
 
+    def test_lines_fit_the_terminal_but_for_commands(self):
+        ours, theirs = os.openpty()
+        self.addCleanup(os.close, ours)
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        child = subprocess.Popen([OPTIONS.ctl, "doctor"], stdout=theirs, stdin=subprocess.DEVNULL, env=dict(os.environ, NO_COLOR="1"))
+        os.close(theirs)
+        told = b""
+        try:
+            while more := os.read(ours, 4096):
+                told += more
+        except OSError: # its end, on Linux
+            pass
+        child.wait(timeout=60)
+        lines = told.decode().splitlines()
+        self.assertGreater(len(lines), 20)
+        self.assertEqual([line for line in lines if len(line) > 80 and "  > " not in line], [])
+
     def test_no_colours_in_a_pipe(self):
         self.assertNotIn("\033", ctl("doctor").stdout)
 
@@ -417,7 +437,7 @@ class Doctor(Case):
         os.makedirs(self.dir + "/info/L3")
         os.mkdir(group)
         env = {"HYBRID_CACHE": "group:" + group}
-        self.assertIn("tells of no shares of the last-level cache", ctl("doctor", env=env).stdout)
+        self.assertIn("offers no shares of the last-level cache", ctl("doctor", env=env).stdout)
         for name, text in (("info/L3/cbm_mask", "fff"), ("info/L3/min_cbm_bits", "2"), ("tasks", "")):
             self.path(name, text + "\n", 0o600)
         how = ctl("doctor", env=env).stdout

@@ -243,8 +243,9 @@ class PlacementTest(driven.DrivenCase):
         self.assertLessEqual(total, 64 * MIB)
         self.assertGreater(total, 60 * MIB)
         reports = [h.end() for h in many]
+        # They end one after the other: who is still there may take a lease (a MiB) of what has been left.
         used = sum(r['tiers']['dram']['charged'] for r in reports)
-        self.assertLessEqual(used, 64 * MIB)
+        self.assertLessEqual(used, (64 + len(many) - 1) * MIB)
         self.assertGreater(sum(r['tiers']['pm']['charged'] for r in reports), 55 * MIB)
         self.assertEqual(self.status(), {})
 

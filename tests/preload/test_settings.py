@@ -130,6 +130,16 @@ class Reports(Case):
         got = self.run_with(['./other-name', '0'], HYBRID_STATS='1', **PLACED)
         self.assertIn('report of %s: ' % os.path.realpath('/bin/sleep'), got.stderr)
 
+    def test_small_programs_that_another_started_say_nothing(self):
+        got = self.lines(['/bin/bash', '-c', '/bin/true; (/bin/true; /bin/ls >/dev/null); :'], HYBRID_STATS='1', HYBRID_PM='emulated')
+        self.assertEqual(len(got), 1, got)
+        self.assertRegex(got[0], r'report of \S+sh: .*nothing was placed')
+        # One that is placed does, and to files all do.
+        got = self.run_with(['/bin/bash', '-c', '/bin/true; :'], HYBRID_STATS='1', **PLACED)
+        self.assertEqual(got.stderr.count('report of'), 2, got.stderr)
+        self.run_with(['/bin/bash', '-c', '/bin/true; :'], HYBRID_STATS=self.path('small-%p'), HYBRID_PM='emulated')
+        self.assertEqual(len([n for n in os.listdir(self.dir) if n.startswith('small-')]), 2)
+
     def test_resident_memory_adds_up(self):
         got = self.run_with(['/usr/bin/python3', '-c', FILL % 30], HYBRID_STATS='1', HYBRID_SITES='on', **PLACED)
         self.assertRegex(got.stderr, r'resident in all [\d.]+ [KM]iB, [\d.]+ [KM]iB of it not placed')

@@ -48,6 +48,10 @@ enum hy_opt_id ctl_find_option(const char *name, const char *prefix);
 const char *ctl_size(uint64_t bytes, char *buf, size_t cap);
 /* In lines of up to `width` columns, each indented. */
 void ctl_print_wrapped(const char *text, unsigned indent, unsigned width);
+/* The same, where the first line stands at its indent already. */
+void ctl_print_wrapped_from(const char *text, unsigned indent, unsigned width);
+/* Set to what the terminal says, where standard output is one that knows. */
+void ctl_screen_size(unsigned *width, unsigned *height);
 bool ctl_use_colour(void);
 
 /* --- JSON ---------------------------------------------------------------- */

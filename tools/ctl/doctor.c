@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -152,6 +153,8 @@ static bool look_at_libraries(void)
 
 /* --- printing ------------------------------------------------------------ */
 
+#define TEXT_COLUMN 26u
+
 static const char *const state_word[] = {"ok", "missing", "info"};
 
 static void print_json(bool can_steer)
@@ -181,14 +184,19 @@ static void print_text(bool can_steer)
     static const char *const colour[] = {"\033[32m", "\033[33m", ""};
     bool use_colour = ctl_use_colour();
     const char *section = "";
+    /* Who searches the output wants whole lines; a command stays whole, as it is to be copied. */
+    unsigned width = UINT_MAX, height = 0;
+
+    ctl_screen_size(&width, &height);
 
     for (unsigned i = 0; i < n_findings; i++) {
         const struct finding *f = &findings[i];
         if (strcmp(section, f->section) != 0)
             printf("%s%s\n", i ? "\n" : "", f->section);
         section = f->section;
-        printf("  %s%s%s %-20s %s\n", use_colour ? colour[f->state] : "", mark[f->state],
-               use_colour && *colour[f->state] ? "\033[0m" : "", f->name, f->text);
+        printf("  %s%s%s %-20s ", use_colour ? colour[f->state] : "", mark[f->state],
+               use_colour && *colour[f->state] ? "\033[0m" : "", f->name);
+        ctl_print_wrapped_from(f->text, TEXT_COLUMN, width);
         if (f->fix[0])
             printf("     %-20s > %s\n", "", f->fix);
     }

@@ -51,8 +51,7 @@ void doctor_cache(const struct hy_settings *s)
     }
     (void)snprintf(root, sizeof(root), "%.*s", (int)(strrchr(dir, '/') - dir), dir);
     f = doctor_add(named ? FOUND_MISSING : FOUND_INFO, SECTION, "share",
-                   "%s: programs that stream push out of the last-level cache what others use",
-                   why);
+                   "%s, so programs that stream through it push out what others use", why);
     if (e == -ENODEV && os_file_exists(root))
         doctor_fix(f, "mount -t resctrl resctrl %s   # where the processor can (rdt_a, cat_l3)",
                    root);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Output: messages, sizes, JSON, suggestions for misspelt words. */
+ * Output: messages, sizes, lines that fit the terminal, JSON, suggestions for misspelt words. */
 #include "tools/ctl/ctl.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -47,15 +48,15 @@ const char *ctl_size(uint64_t bytes, char *buf, size_t cap)
     return buf;
 }
 
-void ctl_print_wrapped(const char *text, unsigned indent, unsigned width)
+void ctl_print_wrapped_from(const char *text, unsigned indent, unsigned width)
 {
     unsigned column = 0;
     while (*text) {
         size_t word = strcspn(text, " ");
         if (column == 0)
-            column = (unsigned)printf("%*s%.*s", (int)indent, "", (int)word, text);
+            column = indent + (unsigned)printf("%.*s", (int)word, text);
         else if (column + 1 + word > width) {
-            putchar('\n');
+            printf("\n%*s", (int)indent, "");
             column = 0;
             continue;
         } else
@@ -64,6 +65,21 @@ void ctl_print_wrapped(const char *text, unsigned indent, unsigned width)
         text += *text == ' ';
     }
     putchar('\n');
+}
+
+void ctl_print_wrapped(const char *text, unsigned indent, unsigned width)
+{
+    printf("%*s", (int)indent, "");
+    ctl_print_wrapped_from(text, indent, width);
+}
+
+void ctl_screen_size(unsigned *width, unsigned *height)
+{
+    struct winsize w;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) != 0)
+        return;
+    *width = w.ws_col > 0 ? w.ws_col : *width;
+    *height = w.ws_row > 0 ? w.ws_row : *height;
 }
 
 bool ctl_use_colour(void)

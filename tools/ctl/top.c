@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -78,23 +77,11 @@ static void stop_here(void)
     take_terminal();
 }
 
-static void screen_size(unsigned *ret_width, unsigned *ret_height)
-{
-    struct winsize w;
-
-    *ret_width = 80;
-    *ret_height = 24;
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 && w.ws_row > 0) {
-        *ret_width = w.ws_col;
-        *ret_height = w.ws_row;
-    }
-}
-
 static void draw(bool colour)
 {
-    unsigned width, height;
+    unsigned width = 80, height = 24;
 
-    screen_size(&width, &height);
+    ctl_screen_size(&width, &height);
     top_sort(&screen);
     fputs("\033[H", stdout);
     top_print(&screen, stdout, width, height, colour, true);

@@ -18,6 +18,7 @@
 #define ERROR      0.04
 #define SCALE_MOST 32u
 #define OF_LATE    0.125 /* weight of a window */
+#define OF_PAUSE   0.01  /* the same, of pauses, which are rare */
 
 void thread_trial_base(struct thread_trial *t, unsigned base)
 {
@@ -114,8 +115,8 @@ static void window_of_other(struct thread_trial *t, struct regret *purse, double
     /* Not in the window in which threads move: it may have next to nothing, and the next the rest.
      */
     t->wrong = (t->windows > 1 || t->at_once) &&
-               lost(t, t->before) > (TRIAL_WRONG + 2 * t->spread) * t->window_ns;
-    if (!t->wrong && covered && t->windows < whole_other(t, t->longest))
+               lost(t, t->before) > (TRIAL_WRONG + 2 * t->spread + t->pause) * t->window_ns;
+    if (!t->wrong && !t->turned && covered && t->windows < whole_other(t, t->longest))
         return;
     t->o_rate = t->wrong ? HY_MIN(t->o_work / t->o_time, t->before) : rate(t);
     t->back = true;
@@ -142,18 +143,42 @@ static void judge(struct thread_trial *t, struct regret *purse)
     t->squares += t->last * t->last;
 }
 
+/* How far the base falls behind in a row of slow windows, after which it is as fast as before: such
+ * a pause of the program's would be taken for the other's fault. One that does not come back is
+ * another phase, not a pause. */
+static void learn_pause(struct thread_trial *t, double now)
+{
+    t->pause *= 1 - OF_PAUSE;
+    if (now < (1 - t->spread) * t->level) {
+        t->before_pause = t->behind > 0 ? t->before_pause : t->level;
+        t->behind += 1 - now / t->before_pause;
+        return;
+    }
+    if (now >= (1 - CHANGED) * t->before_pause)
+        t->pause = HY_MAX(t->pause, t->behind);
+    t->behind = 0;
+}
+
 /* What windows of the base differ by, without any reason. */
 static void learn_spread(struct thread_trial *t, double now)
 {
     double off = t->level > 0 ? now / t->level - 1 : 0;
 
+    learn_pause(t, now);
     t->level += t->level > 0 ? OF_LATE * (now - t->level) : now;
     t->spread += OF_LATE * (HY_MIN(off < 0 ? -off : off, 1.0) - t->spread);
 }
 
 static void count_window(struct thread_trial *t, double work, double time_ns)
 {
+    double now = work / time_ns, own = rate(t);
+
     t->window_ns = HY_MAX(time_ns, 0.9 * t->window_ns);
+    /* In a long stretch: the program does something else, and only the base tells what the other is
+     * worth in it. */
+    t->turned = t->other && own > 0 && t->windows >= whole_other(t, t->scale) &&
+                (now > (1 + CHANGED + 2 * t->spread) * own ||
+                 now < (1 - CHANGED - 2 * t->spread - t->pause) * own);
     if (t->other || (t->back && t->windows == 0)) {
         t->o_work += work;
         t->o_time += time_ns;
@@ -162,7 +187,7 @@ static void count_window(struct thread_trial *t, double work, double time_ns)
         t->work += work;
         t->time += time_ns;
         if (!t->other)
-            learn_spread(t, work / time_ns);
+            learn_spread(t, now);
     }
 }
 
@@ -219,7 +244,7 @@ enum trial_verdict thread_trial_verdict_after(const struct thread_trial *t, unsi
         return TRIAL_UNCLEAR;
     if (t->rounds == 0)
         return TRIAL_OPEN;
-    if (t->last >= 0 && (t->wrong || t->last < wanted - TRIAL_WRONG))
+    if (t->last >= 0 && (t->wrong || t->last < wanted - TRIAL_WRONG - t->pause / t->scale))
         return TRIAL_WORSE;
     if (t->rounds < least)
         return TRIAL_OPEN;

@@ -9,8 +9,9 @@
 
 #include "core/rules/regret.h"
 
-/* Behind the base before by so much of a window, and twice what windows differ by, after the window
- * in which threads move: the stretch is broken off. */
+/* Behind the base before by so much of a window, twice what windows differ by, and what the base
+ * itself falls behind at times, after the window in which threads move: the stretch is broken off.
+ */
 #define TRIAL_WRONG 0.10
 
 /* Zero bytes: nothing is tried, and nothing known. */
@@ -23,6 +24,7 @@ struct thread_trial {
     bool other;        /* now with `count` */
     bool back;         /* with the base again, after it */
     bool wrong;        /* it was broken off */
+    bool turned;       /* the last window with the other was unlike those before */
     unsigned windows;  /* of this stretch so far */
     double work, time; /* of those that count */
     double before;     /* the base's rate before the stretch with the other; and of that, */
@@ -30,6 +32,8 @@ struct thread_trial {
     double window_ns;              /* the longest of late */
     double part_work, part_ns;     /* windows too short to count so far */
     double level, spread;          /* the base's rate of late; by how much windows differ from it */
+    /* Windows by which the base is behind in a row of slow ones, most of late; its level before. */
+    double behind, pause, before_pause;
     struct regret_trial paid;
     double won_ns; /* by this count so far: it may lose that again */
     /* The caller's. What others would have won by `count` so far: as much may be risked for them

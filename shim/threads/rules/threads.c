@@ -48,6 +48,7 @@ static void again(struct threads_search *s)
     s->scale = was.scale;
     s->trial.level = was.trial.level;
     s->trial.spread = was.trial.spread;
+    s->trial.pause = was.trial.pause;
 }
 
 static void rest(struct threads_search *s)

@@ -49,6 +49,7 @@ struct program {
     double knee, drop, noise;
     double late; /* part of a window's lines that are counted in the next */
     double owed;
+    unsigned period; /* the last two windows of so many are nearly empty, the next two make up */
     struct threads_search search;
     struct regret purse;
     double now;
@@ -61,6 +62,16 @@ static double model(void *ctx, unsigned count)
     return HY_MIN((double)count, p->knee);
 }
 
+static double in_turns(const struct program *p)
+{
+    static const double share[] = {1.45, 1.4, 0.2, 0.25};
+    unsigned at = p->period ? (unsigned)(p->now / 1e6) % p->period : 2;
+
+    if (at < 2)
+        return share[at];
+    return p->period && at + 2 >= p->period ? share[at + 4 - p->period] : 1;
+}
+
 static void begin(struct program *p)
 {
     threads_search_begin(&p->search, CPUS);
@@ -71,6 +82,7 @@ static void run(struct program *p, unsigned windows)
     for (unsigned i = 0; i < windows; i++) {
         unsigned n = threads_search_count(&p->search);
         double did = 1e6 * speed(p->knee, p->drop, n) / speed(p->knee, p->drop, CPUS);
+        did *= in_turns(p);
         double late = p->late * noise(1) * did, seen = did - late + p->owed;
         enum threads_event e;
         p->owed = late;
@@ -115,6 +127,35 @@ static void search_finds_what_gains(void **state)
             }
     print_message("worst choice: %.3f of the best speed\n", worst);
     assert_true(worst > 0.90);
+}
+
+/* A stretch with fewer that the program's own pause falls into is no worse for it. */
+static void pauses_of_the_program_are_not_the_fault_of_fewer(void **state)
+{
+    (void)state;
+    for (unsigned period = 7; period <= 23; period++) {
+        struct program p = {.knee = 4, .drop = 0.02, .noise = 0.02, .period = period};
+        begin(&p);
+        run(&p, 4000);
+        assert_true(p.search.best < CPUS);
+        assert_in_range(p.events[THREADS_ENDED], 0, 2);
+    }
+}
+
+/* What is kept looks better by then, but all threads might be better still. */
+static void a_long_stretch_ends_when_the_program_turns(void **state)
+{
+    struct thread_trial t = {0};
+    struct regret purse = {0};
+    double now = 1e10;
+    (void)state;
+    thread_trial_base(&t, CPUS);
+    thread_trial_next(&t, CPUS / 2, 1, 256);
+    for (unsigned i = 0; i < 200 && !(t.other && t.windows >= 20); i++, now += 1e6)
+        thread_trial_window(&t, &purse, now, thread_trial_count(&t) < CPUS ? 1.2e6 : 1e6, 1e6);
+    assert_int_equal(thread_trial_count(&t), CPUS / 2);
+    thread_trial_window(&t, &purse, now, 2e6, 1e6);
+    assert_int_equal(thread_trial_count(&t), CPUS);
 }
 
 /* The first neighbour is slower: that is all that is tried, and after it comes a rest. */
@@ -217,6 +258,8 @@ int main(void)
         cmocka_unit_test(knee_is_bandwidth_over_demand),
         cmocka_unit_test(search_begins_when_it_can_pay),
         cmocka_unit_test(search_finds_what_gains),
+        cmocka_unit_test(pauses_of_the_program_are_not_the_fault_of_fewer),
+        cmocka_unit_test(a_long_stretch_ends_when_the_program_turns),
         cmocka_unit_test(search_stops_after_the_first_neighbour),
         cmocka_unit_test(search_goes_in_small_steps),
         cmocka_unit_test(what_was_found_is_given_up_when_it_is_slower),

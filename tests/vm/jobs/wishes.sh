@@ -9,7 +9,8 @@ drive holder 5 HYBRID_CLASS=cpu $shares
 echo "big 28" >&5
 check "a CPU-bound program has written its memory" waits $patience answers holder 1
 check "it is on DRAM" waits $patience has holder 0 -ge 26
-check "none of it on PM" has holder 1 -le 1
+# Nobody waits for a claim of DRAM for longer than 0.1 s: on a busy computer some of it comes up later.
+check "none of it on PM" waits $patience has holder 1 -le 1
 drive newcomer 6 HYBRID_CLASS=bandwidth $shares
 printf '%s\n' "big 20" "hot 0 16" >&6
 check "a bandwidth-sensitive one comes" waits $patience answers newcomer 2
