@@ -270,8 +270,10 @@ void supply_gate_release(void)
 
 void supply_child(void)
 {
-    __atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST);
-    hy_supply[HY_PM].inherited |= hy_supply[HY_PM].n_chunks > 0;
+    if (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) != 0)
+        __atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST);
+    if (hy_supply[HY_PM].n_chunks > 0)
+        hy_supply[HY_PM].inherited = true;
 }
 
 void supply_abandon(void)
