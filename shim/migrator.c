@@ -46,8 +46,6 @@ static struct {
     enum migrate_state state;
     bool started, opened, eager;
     bool there; /* the thread has come to the machine's clock */
-    struct carrier carrier;
-    struct beside beside;
     struct pace pace;
     struct balance balance;
     uint64_t block_ns; /* as measured */
@@ -56,6 +54,8 @@ static struct {
     bool priced; /* in this pass */
     struct migrate_room room;
     struct migrate_view view; /* under lock */
+    struct beside beside;
+    struct carrier carrier;
 } m;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 

@@ -474,7 +474,6 @@ void supply_prefork(void)
 {
     for (int t = 0; t < HY_TIERS; t++) {
         struct tier_supply *s = &hy_supply[t];
-        s->kin_page = NULL;
         if (!s->backing.dir)
             continue;
         bool have_fd = fd_is_ours(s), alone = have_fd && is_alone(s, s->fd);
@@ -495,6 +494,7 @@ void supply_postfork(bool child)
             drop_file(s);
         if (!child && s->kin_page)
             os_unmap(s->kin_page, HY_PAGE);
-        s->kin_page = NULL;
+        if (s->kin_page) /* its page stays as it is */
+            s->kin_page = NULL;
     }
 }

@@ -290,14 +290,16 @@ void supply_gate_release(void)
 
 void supply_child(void)
 {
-    __atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST);
-    said = false;
+    if (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) != 0)
+        __atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST);
     if (supply_loaded()) {
+        said = false;
         hy_guard_enter();
         wait_at_exit();
         hy_guard_leave();
     }
-    hy_supply[HY_PM].inherited |= hy_supply[HY_PM].n_chunks > 0;
+    if (hy_supply[HY_PM].n_chunks > 0)
+        hy_supply[HY_PM].inherited = true;
 }
 
 void supply_abandon(void)

@@ -219,5 +219,6 @@ void llc_child(void)
     else if (is_few())
         llc_group_move_caller(&lc.group, false);
     lock = fresh;
-    memset(&lc, 0, sizeof(lc));
+    if (lc.asked)
+        memset(&lc, 0, sizeof(lc));
 }

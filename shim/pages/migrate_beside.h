@@ -22,8 +22,8 @@ struct beside {
     bool on, opened;
     bool forked; /* told by the program's threads */
     uint64_t page_ns, due_ns;
-    struct foreign foreign;
     struct beside_view view;
+    struct foreign foreign; /* large: last, as the others are written at each fork */
 };
 
 void beside_begin(struct beside *b, const struct migrator *how);

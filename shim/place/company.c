@@ -455,7 +455,9 @@ void policy_leave(void)
             return;
         os_sleep_ns(RETRY_NS);
     }
-    if (hy_pol.reg_state == REG_JOINED)
+    /* The lock of a slot that a thread with descriptors of its own has taken goes with that thread:
+     * nobody else could leave it, and the others will see. */
+    if (hy_pol.reg_state == REG_JOINED && !control_apart())
         registry_leave(hy_pol.reg);
     hy_pol.reg_state = REG_NONE;
     store(&hy_pol.claimed, ALONE);

@@ -62,14 +62,14 @@ enum { SLOT_NONE = -1 };
 struct registry {
     int used; /* atomic, as slot: other registries of this process look at both */
     int slot; /* whose lock we hold, and what `own` was written to */
-    struct reg_access io;
-    struct reg_slot own;
+    pthread_mutex_t lock;
     uint64_t want_budget;
     uint64_t owed; /* atomic: returned while nobody could enter; whoever enters next takes it off */
     uint64_t me;   /* reg_identity() when we joined, 0: not joined yet */
     int32_t pid;   /* that joined: a raw clone's child is not it */
     uint64_t next_sweep; /* os_now_ns() */
-    pthread_mutex_t lock;
+    struct reg_access io;
+    struct reg_slot own;
 };
 
 /* One operation at a time: the lock, and a descriptor that is the file's. False: neither. */

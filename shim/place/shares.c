@@ -16,15 +16,16 @@ static struct {
     struct division found;
     struct pacing_turn turn; /* a moment is not followed, as in pacing */
     uint64_t asked, others;
-    uint64_t most; /* atomic, as is the next */
-    bool wanted;
-    /* By slot, as last read. */
+    bool wanted; /* atomic */
+    uint64_t left;
+    /* By slot, as last read, up to the last that anybody had. */
+    unsigned slots;
     struct {
         int32_t pid; /* 0: nobody */
         uint64_t dram;
     } was[REGISTRY_SLOTS];
-    uint64_t left;
-} sh = {.most = UINT64_MAX};
+} sh;
+static uint64_t share_most = UINT64_MAX; /* atomic */
 
 _Static_assert(DIVISION_POINTS == REGISTRY_CURVE, "what is told is what is divided by");
 _Static_assert(DIVISION_MAX >= REGISTRY_SLOTS, "there is a party for each slot");
@@ -64,7 +65,7 @@ static void note_left(const struct registry_view *v)
         const struct registry_entry *e = &v->entry[i];
         here[e->slot] = sh.was[e->slot].pid == e->pid;
     }
-    for (unsigned k = 0; k < REGISTRY_SLOTS; k++)
+    for (unsigned k = 0; k < sh.slots; k++)
         if (sh.was[k].pid != 0 && !here[k]) {
             sh.left += sh.was[k].dram;
             sh.was[k].pid = 0;
@@ -72,6 +73,7 @@ static void note_left(const struct registry_view *v)
     for (unsigned i = 0; i < v->n; i++) {
         const struct registry_entry *e = &v->entry[i];
         bool cpu = e->published.cls == HY_CLASS_CPU;
+        sh.slots = HY_MAX(sh.slots, (unsigned)e->slot + 1);
         sh.was[e->slot].pid = e->pid;
         sh.was[e->slot].dram = cpu || e->is_self ? 0 : e->dram_bytes;
     }
@@ -124,7 +126,7 @@ void shares_divide(const struct registry_view *v, unsigned self)
             most = division_most(&sh.found, sh.party, self);
         }
     }
-    __atomic_store_n(&sh.most, most, __ATOMIC_RELAXED);
+    __atomic_store_n(&share_most, most, __ATOMIC_RELAXED);
     __atomic_store_n(&sh.wanted, wanted, __ATOMIC_RELAXED);
 }
 
@@ -135,7 +137,7 @@ uint64_t shares_asked(void)
 
 uint64_t shares_most(void)
 {
-    return __atomic_load_n(&sh.most, __ATOMIC_RELAXED);
+    return __atomic_load_n(&share_most, __ATOMIC_RELAXED);
 }
 
 bool shares_wanted(void)
@@ -143,8 +145,14 @@ bool shares_wanted(void)
     return __atomic_load_n(&sh.wanted, __ATOMIC_RELAXED);
 }
 
+/* The tables are large, and each page that is written costs the child a fault: what was found is
+ * found anew before it is read. */
 void shares_child(void)
 {
-    memset(&sh, 0, sizeof(sh));
-    sh.most = UINT64_MAX;
+    memset(sh.was, 0, sh.slots * sizeof(sh.was[0]));
+    sh.slots = 0;
+    sh.turn = (struct pacing_turn){0};
+    sh.asked = sh.others = sh.left = 0;
+    sh.wanted = false;
+    share_most = UINT64_MAX;
 }

@@ -49,13 +49,12 @@
 #define FORK_WAIT_MS  1000
 #define GRACE_NS      2000000ull
 #define POKE_EVERY    16 /* slow allocations between two looks at the clock */
-#define JOIN_LOOK_NS  50000ull
 /* A registry that is full, or being decided, takes a second or two. */
 #define JOIN_NS 3000000000ull
 
 static uint8_t running; /* this process has the thread */
 static bool begun;      /* this process, or one that it was forked from, has had a thread of ours */
-static uint8_t joined;  /* it has taken part in the registry, if it can */
+static uint32_t joined; /* it has taken part in the registry, if it can */
 static uint8_t tried;   /* do not try again after a failure */
 static uint64_t born_ns; /* first poke */
 static uint32_t forks;   /* under way in this process */
@@ -272,7 +271,8 @@ static void *control_main(void *unused)
         policy_join();
         threadcap_joined();
     }
-    __atomic_store_n(&joined, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&joined, 1, __ATOMIC_SEQ_CST);
+    os_wake_word(&joined);
     if (record_wanted()) { /* from the first moment on, not after a window */
         record_tick();
         classify_tick();
@@ -318,7 +318,7 @@ bool control_joins(void)
         return false;
     for (uint64_t end = os_now_ns() + JOIN_NS;
          !__atomic_load_n(&joined, __ATOMIC_ACQUIRE) && os_now_ns() < end;)
-        os_sleep_ns(JOIN_LOOK_NS);
+        os_wait_word(&joined, 0, JOIN_NS);
     return true;
 }
 

@@ -411,6 +411,8 @@ void record_finish(void)
 
 void record_child(void)
 {
+    if (!record_wanted()) /* nothing was noted */
+        return;
     forked = true;
     memset(&rec, 0, sizeof(rec));
     (void)pthread_mutex_init(&lock, NULL);

@@ -41,6 +41,7 @@ static struct cpu_facts facts[HY_CPUS];
 static unsigned n_facts;
 static unsigned changes;
 static int32_t own[OWN_MAX]; /* tids, 0: free */
+static bool have_own;        /* there was one: else a child leaves its page alone */
 
 static const struct masks *masks(void)
 {
@@ -78,6 +79,7 @@ static void change_own(int32_t from, int32_t to)
 
 static void note_own(int32_t tid)
 {
+    __atomic_store_n(&have_own, true, __ATOMIC_RELAXED);
     if (!is_own(tid))
         change_own(0, tid);
 }
@@ -235,7 +237,9 @@ void confine_child(void)
 {
     pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
     lock = fresh; /* may have been held in the parent */
-    memset(own, 0, sizeof(own));
+    if (have_own)
+        memset(own, 0, sizeof(own));
+    have_own = false;
     if (!threadcap_active())
         return;
     struct masks m = *masks();

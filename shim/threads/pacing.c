@@ -17,11 +17,11 @@ static struct {
     struct pacing_turn turn;
     struct pacing_search search;
     struct pacing_view view;
-    struct pacing_peer peer[REGISTRY_SLOTS];
     /* Apart from the process's: its trials are part of what it gives up for others. */
     struct regret purse;
     double tries_ns; /* what it may cost so far, trials that ended included */
 } pc;
+static struct pacing_peer peers[REGISTRY_SLOTS]; /* filled before they are read */
 
 /* For pacing_get, which the thread at exit calls. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -55,11 +55,11 @@ static void fill(const struct registry_view *v, bool free)
 
     for (unsigned i = 0; i < v->n; i++) {
         const struct registry_published *t = &v->entry[i].published;
-        pc.peer[i] = (struct pacing_peer){0, 0};
+        peers[i] = (struct pacing_peer){0, 0};
         if (registry_is_stopped(&v->entry[i], now)) /* nobody makes way for it */
             continue;
-        pc.peer[i].held = t->held / 1000.0;
-        pc.peer[i].writers = (free ? t->writers_free : t->writers) / 1000.0;
+        peers[i].held = t->held / 1000.0;
+        peers[i].writers = (free ? t->writers_free : t->writers) / 1000.0;
     }
 }
 
@@ -74,11 +74,11 @@ static void look(void *ctx, const struct registry_view *v)
     if (self == v->n)
         return;
     fill(v, false);
-    pc.peer[self].held = now->traffic.held;
-    now->hindered = pacing_hindered(pc.peer, v->n, self);
+    peers[self].held = now->traffic.held;
+    now->hindered = pacing_hindered(peers, v->n, self);
     fill(v, true);
-    pc.peer[self].writers = now->writers_free;
-    found = pacing_find(pc.peer, v->n, self, pc.turn.paced);
+    peers[self].writers = now->writers_free;
+    found = pacing_find(peers, v->n, self, pc.turn.paced);
     now->victim = 0;
     now->others_lose = found.lost;
     if (!found.any)

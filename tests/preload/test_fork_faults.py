@@ -14,9 +14,9 @@ STEERED = {'HYBRID_PM': 'emulated', 'HYBRID_REGISTRY': 'none'}
 # Name, settings, pages above plain: by default nothing but the heap has been at work; on PM there is
 # memkind, whose handlers touch each of its arenas.
 CASES = (('one memory', {'HYBRID_PM': 'none'}, 4),
-         ('defaults', STEERED, 20),
-         ('at once', {**STEERED, 'HYBRID_START': '0'}, 45),
-         ('on PM', {**STEERED, 'HYBRID_START': '0', 'HYBRID_POLICY': 'pm'}, 85))
+         ('defaults', STEERED, 18),
+         ('at once', {**STEERED, 'HYBRID_START': '0'}, 30),
+         ('on PM', {**STEERED, 'HYBRID_START': '0', 'HYBRID_POLICY': 'pm'}, 65))
 
 
 def faults(program, settings):
