@@ -207,12 +207,6 @@ static void *refill(enum hy_tier t, unsigned cls, bool force)
         if (room(b) == 0)
             return central_take(bin, &p, 1, force) ? p : NULL;
         unsigned n = central_take(bin, b->bottom, HY_MAX(room(b) / 2, 1u), force);
-        /* Lowest address on top: memory is used from the start of a span. */
-        for (unsigned i = 0, j = n; i + 1 < j; i++) {
-            void *x = b->bottom[i];
-            b->bottom[i] = b->bottom[--j];
-            b->bottom[j] = x;
-        }
         b->top = b->bottom + n;
     }
     return heap_pop(tc, bin);

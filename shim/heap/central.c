@@ -111,44 +111,47 @@ static void unmake_span(struct central *c, uint32_t i)
     pages_free(i);
 }
 
-/* Blocks of one span, lowest addresses first. */
-static unsigned take_from(struct central *c, uint32_t i, void **out, unsigned want)
+/* Blocks of one span, into the places before `end`: the lowest address is the last. */
+static unsigned take_from(struct central *c, uint32_t i, void **end, unsigned want)
 {
     struct granule *g = &hy_hg.g[i];
     uint64_t *bits = bits_of(i);
     size_t size = sizeclass_bytes[g->cls];
     char *base = (char *)granule_addr(i) + g->colour * LINE;
-    unsigned n = 0, w = g->first_word;
+    unsigned w = g->first_word;
 
     if (g->n_free == g->n_blocks)
         c->n_empty--;
     want = HY_MIN(want, (unsigned)g->n_free);
-    while (n < want) {
+    void **out = end, **last = end - want;
+    while (out > last) {
         uint64_t b = bits[w];
         char *at = base + (size_t)w * 64 * size;
-        if (b == UINT64_MAX && want - n >= 64) { /* a fresh word: no search */
+        if (b == UINT64_MAX && out - last >= 64) { /* a fresh word: no search */
             for (unsigned k = 0; k < 64; k++, at += size)
-                out[n++] = at;
+                *--out = at;
             b = 0;
         }
-        for (; b && n < want; b &= b - 1)
-            out[n++] = at + (unsigned)__builtin_ctzll(b) * size;
+        for (; b && out > last; b &= b - 1)
+            *--out = at + (unsigned)__builtin_ctzll(b) * size;
         bits[w] = b;
-        if (!b && n < want)
+        if (!b && out > last)
             w++;
     }
     g->first_word = (uint16_t)w;
-    g->n_free = (uint16_t)(g->n_free - n);
+    g->n_free = (uint16_t)(g->n_free - want);
     if (g->n_free == 0)
         list_remove(c, i);
-    return n;
+    return want;
 }
 
 static unsigned take_listed(struct central *c, void **out, unsigned want)
 {
     unsigned n = 0;
     while (n < want && c->head)
-        n += take_from(c, first_span(c), out + n, want - n);
+        n += take_from(c, first_span(c), out + want - n, want - n);
+    if (n < want)
+        memmove(out, out + want - n, n * sizeof(void *));
     return n;
 }
 
@@ -189,59 +192,93 @@ static HY_COLD void warn_freed_wrongly(const void *p)
     log_warn_once(&warned, "the program freed %p twice or inside a block; ignored", p);
 }
 
-static void give_one(struct central *c, unsigned cls, void *p)
-{
-    struct granule *g = hy_hg.g;
-    uint32_t i = granule_of(p);
-    i -= hy_hg.from_head[i] & (ALTERED - 1);
-    size_t off = (uintptr_t)p - (uintptr_t)granule_addr(i) - g[i].colour * LINE;
-    unsigned k = (unsigned)((off * (uint64_t)reciprocal[cls]) >> 32);
-    uint64_t *word = bits_of(i) + k / 64, bit = 1ull << (k % 64);
+/* What is given back at once, to spans of one bin after the other. */
+struct giving {
+    struct central *c; /* its lock is held; NULL: none yet */
+    unsigned bin;
+};
 
-    if (k * (size_t)sizeclass_bytes[cls] != off || (*word & bit)) {
-        warn_freed_wrongly(p);
-        return;
+/* The span of p, under the lock of its bin. NO_GRANULE: it has none. */
+static uint32_t giving_span(struct giving *at, const void *p)
+{
+    uint32_t i = granule_of(p);
+    unsigned v = hy_heap.map[i];
+    if (HY_UNLIKELY(v == HEAP_ALTERED)) /* after it was freed; it is renewed the next time */
+        v = altered_bin(i);
+    if (HY_UNLIKELY(v == 0 || v > HEAP_BINS))
+        return NO_GRANULE;
+    if (v != at->bin) {
+        if (at->c)
+            hy_lock_release(&at->c->lock);
+        at->c = &central[at->bin = v];
+        hy_lock_take(&at->c->lock);
     }
-    *word |= bit;
-    if (k / 64 < g[i].first_word)
-        g[i].first_word = (uint16_t)(k / 64);
-    if (!g[i].on_list)
+    return i - (hy_hg.from_head[i] & (ALTERED - 1));
+}
+
+/* Those from the first on that are blocks of the span, and not free: how many. Most often blocks
+ * of one span come together, so what is known of it is looked up once. */
+static unsigned mark_free(uint32_t span, void *const *in, unsigned n, unsigned *ret_word)
+{
+    const struct granule *g = &hy_hg.g[span];
+    uintptr_t first = (uintptr_t)granule_addr(span) + g->colour * LINE;
+    size_t bytes = (size_t)g->n_blocks * sizeclass_bytes[g->cls];
+    uint64_t each = reciprocal[g->cls], *bits = bits_of(span);
+    unsigned done = 0, lowest = UINT32_MAX;
+
+    for (; done < n; done++) {
+        size_t off = (uintptr_t)in[done] - first;
+        uint64_t q = off * each;
+        unsigned k = (unsigned)(q >> 32);
+        /* The quotient's fraction is less than the reciprocal exactly where nothing remains. */
+        if (HY_UNLIKELY(off >= bytes) || HY_UNLIKELY((uint32_t)q >= each))
+            break;
+        uint64_t word = bits[k / 64], bit = 1ull << (k % 64);
+        if (HY_UNLIKELY(word & bit))
+            break;
+        bits[k / 64] = word | bit;
+        lowest = HY_MIN(lowest, k);
+    }
+    *ret_word = lowest / 64;
+    return done;
+}
+
+static unsigned give_some(struct central *c, uint32_t i, void *const *in, unsigned n)
+{
+    struct granule *g = &hy_hg.g[i];
+    unsigned word, done = mark_free(i, in, n, &word);
+
+    if (HY_UNLIKELY(done == 0))
+        return 0;
+    g->first_word = (uint16_t)HY_MIN((unsigned)g->first_word, word);
+    g->n_free = (uint16_t)(g->n_free + done);
+    if (!g->on_list)
         list_add(c, i);
-    if (++g[i].n_free < g[i].n_blocks)
-        return;
+    if (g->n_free < g->n_blocks)
+        return done;
     if (c->n_empty >= EMPTY_KEPT) {
         list_remove(c, i);
         unmake_span(c, i);
     } else {
         c->n_empty++;
     }
+    return done;
 }
 
 void central_give(void *const *in, unsigned n)
 {
-    struct central *c = NULL;
-    unsigned bin = 0;
+    struct giving at = {NULL, 0};
 
-    for (unsigned k = 0; k < n; k++) {
-        unsigned v = hy_heap.map[granule_of(in[k])];
-        if (HY_UNLIKELY(v == HEAP_ALTERED)) /* after it was freed; it is renewed the next time */
-            v = altered_bin(granule_of(in[k]));
-        if (HY_UNLIKELY(v == 0 || v > HEAP_BINS)) {
+    for (unsigned k = 0, done; k < n; k += HY_MAX(done, 1u)) {
+        uint32_t i = giving_span(&at, in[k]);
+        done = i == NO_GRANULE ? 0 : give_some(at.c, i, in + k, n - k);
+        if (HY_UNLIKELY(done == 0))
             warn_freed_wrongly(in[k]);
-            continue;
-        }
-        if (v != bin) {
-            if (c)
-                hy_lock_release(&c->lock);
-            c = &central[bin = v];
-            hy_lock_take(&c->lock);
-        }
-        give_one(c, heap_bin_class(bin), in[k]);
     }
-    if (!c)
+    if (!at.c)
         return;
-    hy_lock_release(&c->lock);
-    heap_class_has_room(heap_bin_tier(bin), heap_bin_class(bin));
+    hy_lock_release(&at.c->lock);
+    heap_class_has_room(heap_bin_tier(at.bin), heap_bin_class(at.bin));
 }
 
 static void trim(struct central *c)

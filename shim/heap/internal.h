@@ -134,7 +134,8 @@ bool pages_is_valid(enum hy_tier t);
 /* central.c */
 void central_init(void);
 /* Up to `want` blocks of a bin, or of another with the same tier and class that no thread owns any
- * more; 0: no memory under the limit. */
+ * more; 0: no memory under the limit. The lowest addresses of a span come last, on top of a stack:
+ * memory is used from the start of a span. */
 unsigned central_take(unsigned bin, void **out, unsigned want, bool force);
 /* Of one tier and class, whoever owns them. */
 void central_give(void *const *in, unsigned n);
