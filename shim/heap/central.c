@@ -26,9 +26,10 @@ static uint32_t first_span(const struct central *c)
     return c->head - 1; /* NO_GRANULE where there is none */
 }
 
-static uint64_t *bits_of(uint32_t span)
+/* Its blocks, a bit each: 1 = free. */
+static uint64_t *span_bits(uint32_t span)
 {
-    return hy_hg.bits + (size_t)span * (SPAN_MAX_BLOCKS / 64);
+    return (void *)(hy_hg.g + span + 1);
 }
 
 /* It is looked at without the lock (take_ownerless). */
@@ -86,7 +87,7 @@ static bool make_span(unsigned bin, bool force)
     if (i == NO_GRANULE)
         return false;
 
-    uint64_t *bits = bits_of(i);
+    uint64_t *bits = span_bits(i);
     memset(bits, 0xff, blocks / 64 * 8);
     if (blocks % 64)
         bits[blocks / 64] = (1ull << (blocks % 64)) - 1;
@@ -115,7 +116,7 @@ static void unmake_span(struct central *c, uint32_t i)
 static unsigned take_from(struct central *c, uint32_t i, void **end, unsigned want)
 {
     struct granule *g = &hy_hg.g[i];
-    uint64_t *bits = bits_of(i);
+    uint64_t *bits = span_bits(i);
     size_t size = sizeclass_bytes[g->cls];
     char *base = (char *)granule_addr(i) + g->colour * LINE;
     unsigned w = g->first_word;
@@ -223,7 +224,7 @@ static unsigned mark_free(uint32_t span, void *const *in, unsigned n, unsigned *
     const struct granule *g = &hy_hg.g[span];
     uintptr_t first = (uintptr_t)granule_addr(span) + g->colour * LINE;
     size_t bytes = (size_t)g->n_blocks * sizeclass_bytes[g->cls];
-    uint64_t each = reciprocal[g->cls], *bits = bits_of(span);
+    uint64_t each = reciprocal[g->cls], *bits = span_bits(span);
     unsigned done = 0, lowest = UINT32_MAX;
 
     for (; done < n; done++) {
@@ -329,7 +330,7 @@ static bool span_is_valid(unsigned bin, uint32_t i)
     const struct granule *g = &hy_hg.g[i];
     unsigned n = 0;
     for (unsigned w = 0; w < (g->n_blocks + 63u) / 64; w++) {
-        uint64_t b = bits_of(i)[w];
+        uint64_t b = span_bits(i)[w];
         if (b && w < g->first_word)
             return false;
         n += (unsigned)__builtin_popcountll(b);
