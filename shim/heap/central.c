@@ -10,16 +10,16 @@
 
 struct central {
     struct hy_lock lock;
-    uint32_t head;    /* spans with free blocks: index + 1, as a start shall not write here */
-    uint32_t n_empty; /* of them wholly free */
+    uint32_t head;  /* spans with free blocks: index + 1, as a start shall not write here */
+    uint32_t empty; /* the one that is wholly free: index + 1; there is one at most */
     uint32_t spans;
 } __attribute__((aligned(64)));
 
 static struct central central[HEAP_BINS + 1]; /* by bin */
 static uint32_t reciprocal[SIZECLASS_COUNT];
 
-/* Wholly free spans that a class of small blocks keeps, against making and unmaking one. */
-#define EMPTY_KEPT 1
+/* Bins with an empty span, a bit each; changed under the bin's lock. */
+static uint64_t emptied[HEAP_BINS / 64 + 1];
 
 static uint32_t first_span(const struct central *c)
 {
@@ -71,19 +71,79 @@ static uint8_t colour_of(uint32_t span, unsigned cls, size_t spare)
     return (uint8_t)(span / SPAN_GRANULES % choices * step / LINE);
 }
 
-static bool make_span(unsigned bin, bool force)
+static void set_empty(struct central *c, uint32_t i)
 {
-    struct central *c = &central[bin];
-    enum hy_tier t = heap_bin_tier(bin);
-    unsigned cls = heap_bin_class(bin);
-    struct granule *g = hy_hg.g;
-    uint32_t len = SPAN_GRANULES;
-    size_t bytes = (size_t)len << HEAP_GRANULE_SHIFT;
-    unsigned blocks = (unsigned)(bytes / sizeclass_bytes[cls]);
+    unsigned bin = (unsigned)(c - central);
+    uint64_t bit = 1ull << (bin % 64);
+    c->empty = i + 1;
+    (void)__atomic_or_fetch(&emptied[bin / 64], bit, __ATOMIC_RELAXED);
+}
+
+static void unset_empty(struct central *c)
+{
+    unsigned bin = (unsigned)(c - central);
+    uint64_t bit = 1ull << (bin % 64);
+    c->empty = 0;
+    (void)__atomic_and_fetch(&emptied[bin / 64], ~bit, __ATOMIC_RELAXED);
+}
+
+/* Its empty span is no longer its own; NO_GRANULE: there is none. */
+static uint32_t take_empty(struct central *c)
+{
+    uint32_t i = c->empty - 1;
+    if (i == NO_GRANULE)
+        return i;
+    unset_empty(c);
+    list_remove(c, i);
+    c->spans--;
+    return i;
+}
+
+static void unmake_span(uint32_t i)
+{
+    memset(hy_heap.map + i, 0, hy_hg.g[i].len);
+    pages_free(i);
+}
+
+/* A class keeps one empty span, against making and unmaking it again and again; and any other of
+ * the tier may have it, as its pages are in memory. It is not waited for: the lock of a class is
+ * held. */
+static uint32_t empty_of_others(enum hy_tier t)
+{
+    for (unsigned w = 0; w < HY_ARRAY_SIZE(emptied); w++) {
+        uint64_t bits = __atomic_load_n(&emptied[w], __ATOMIC_RELAXED);
+        for (; bits; bits &= bits - 1) {
+            unsigned bin = w * 64 + (unsigned)__builtin_ctzll(bits);
+            uint32_t i = NO_GRANULE;
+            if (heap_bin_tier(bin) != t || !hy_lock_try(&central[bin].lock))
+                continue;
+            if (central[bin].empty && !run_is_altered(central[bin].empty - 1))
+                i = take_empty(&central[bin]);
+            hy_lock_release(&central[bin].lock);
+            if (i != NO_GRANULE)
+                return i;
+        }
+    }
+    return NO_GRANULE;
+}
+
+static uint32_t span_pages(const struct central *c, enum hy_tier t, bool force)
+{
     /* The first span of a class may never be used in full. */
     enum pages_from from = force ? PAGES_FORCED : c->spans ? PAGES_USED : PAGES_FRESH;
     bool zeroed;
-    uint32_t i = pages_alloc(t, len, 1, 0, from, &zeroed);
+    uint32_t i = empty_of_others(t);
+    return i != NO_GRANULE ? i : pages_alloc(t, SPAN_GRANULES, 1, 0, from, &zeroed);
+}
+
+static bool make_span(unsigned bin, bool force)
+{
+    struct central *c = &central[bin];
+    unsigned cls = heap_bin_class(bin);
+    struct granule *g = hy_hg.g;
+    size_t bytes = (size_t)SPAN_GRANULES << HEAP_GRANULE_SHIFT;
+    unsigned blocks = (unsigned)(bytes / sizeclass_bytes[cls]);
+    uint32_t i = span_pages(c, heap_bin_tier(bin), force);
     if (i == NO_GRANULE)
         return false;
 
@@ -95,21 +155,14 @@ static bool make_span(unsigned bin, bool force)
     g[i].first_word = 0;
     g[i].colour = colour_of(i, cls, bytes % sizeclass_bytes[cls]);
     g[i].cls = (uint8_t)cls;
-    for (uint32_t k = 0; k < len; k++) {
+    for (uint32_t k = 0; k < SPAN_GRANULES; k++) {
         hy_hg.from_head[i + k] = (uint8_t)k;
         hy_heap.map[i + k] = (uint8_t)bin;
     }
     list_add(c, i);
-    c->n_empty++;
+    set_empty(c, i);
     c->spans++;
     return true;
-}
-
-static void unmake_span(struct central *c, uint32_t i)
-{
-    c->spans--;
-    memset(hy_heap.map + i, 0, hy_hg.g[i].len);
-    pages_free(i);
 }
 
 /* Blocks of one span, into the places before `end`: the lowest address is the last. */
@@ -122,7 +175,7 @@ static unsigned take_from(struct central *c, uint32_t i, void **end, unsigned wa
     unsigned w = g->first_word;
 
     if (g->n_free == g->n_blocks)
-        c->n_empty--;
+        unset_empty(c);
     want = HY_MIN(want, (unsigned)g->n_free);
     void **out = end, **last = end - want;
     while (out > last) {
@@ -257,11 +310,12 @@ static unsigned give_some(struct central *c, uint32_t i, void *const *in, unsign
         list_add(c, i);
     if (g->n_free < g->n_blocks)
         return done;
-    if (c->n_empty >= EMPTY_KEPT) {
+    if (c->empty) {
         list_remove(c, i);
-        unmake_span(c, i);
+        c->spans--;
+        unmake_span(i);
     } else {
-        c->n_empty++;
+        set_empty(c, i);
     }
     return done;
 }
@@ -282,26 +336,15 @@ void central_give(void *const *in, unsigned n)
     heap_class_has_room(heap_bin_tier(at.bin), heap_bin_class(at.bin));
 }
 
-static void trim(struct central *c)
-{
-    for (uint32_t i = first_span(c); i != NO_GRANULE && c->n_empty;) {
-        uint32_t next = hy_hg.g[i].next;
-        if (hy_hg.g[i].n_free == hy_hg.g[i].n_blocks) {
-            list_remove(c, i);
-            c->n_empty--;
-            unmake_span(c, i);
-        }
-        i = next;
-    }
-}
-
 void central_trim(enum hy_tier t)
 {
     for (unsigned bin = 1; bin <= HEAP_BINS; bin++) {
         if (heap_bin_tier(bin) != t)
             continue;
         hy_lock_take(&central[bin].lock);
-        trim(&central[bin]);
+        uint32_t i = take_empty(&central[bin]);
+        if (i != NO_GRANULE)
+            unmake_span(i);
         hy_lock_release(&central[bin].lock);
     }
 }
