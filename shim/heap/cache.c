@@ -193,6 +193,30 @@ static void widen(struct thread_cache *tc, struct cache_bin *b, unsigned cls)
     tc->holds += (uint32_t)price;
 }
 
+static void give_older(struct cache_bin *b, uint32_t n)
+{
+    central_give(b->bottom, n);
+    memmove(b->bottom, b->bottom + n, (blocks(b) - n) * sizeof(void *));
+    b->top -= n;
+}
+
+/* A few blocks that nobody asks for any more keep a span each from other classes. So at each visit
+ * one bin is looked at, in turn: what has as many blocks as the last time gives half of them back.
+ */
+static void look_at_next(void)
+{
+    struct thread_cache *tc = hy_cache;
+    if (tc->state != CACHE_LIVE)
+        return;
+    unsigned bin = tc->looked_at < HEAP_BINS ? tc->looked_at + 1u : 1;
+    struct cache_bin *b = &tc->bin[bin];
+    uint32_t n = blocks(b);
+    if (n && n == tc->seen[bin])
+        give_older(b, (n + 1) / 2);
+    tc->seen[bin] = (uint16_t)blocks(b);
+    tc->looked_at = (uint16_t)bin;
+}
+
 static void *refill(enum hy_tier t, unsigned cls, bool force)
 {
     struct thread_cache *tc = live_cache();
@@ -207,12 +231,6 @@ static void *refill(enum hy_tier t, unsigned cls, bool force)
         if (room(b) == 0)
             return central_take(bin, &p, 1, force) ? p : NULL;
         unsigned n = central_take(bin, b->bottom, HY_MAX(room(b) / 2, 1u), force);
-        /* Lowest address on top: memory is used from the start of a span. */
-        for (unsigned i = 0, j = n; i + 1 < j; i++) {
-            void *x = b->bottom[i];
-            b->bottom[i] = b->bottom[--j];
-            b->bottom[j] = x;
-        }
         b->top = b->bottom + n;
     }
     return heap_pop(tc, bin);
@@ -222,6 +240,7 @@ void *cache_refill(enum hy_tier t, unsigned cls, bool force)
 {
     hy_cancel_enter();
     void *p = refill(t, cls, force);
+    look_at_next();
     hy_cancel_leave();
     return p;
 }
@@ -243,9 +262,7 @@ static void overflow(unsigned bin, void *p)
             central_give(&p, 1);
             return;
         }
-        central_give(b->bottom, n);
-        memmove(b->bottom, b->bottom + n, (blocks(b) - n) * sizeof(void *));
-        b->top -= n;
+        give_older(b, n);
     }
     *b->top++ = p;
 }
@@ -254,6 +271,7 @@ void cache_overflow(unsigned bin, void *p)
 {
     hy_cancel_enter();
     overflow(bin, p);
+    look_at_next();
     hy_cancel_leave();
 }
 

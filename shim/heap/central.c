@@ -10,25 +10,26 @@
 
 struct central {
     struct hy_lock lock;
-    uint32_t head;    /* spans with free blocks: index + 1, as a start shall not write here */
-    uint32_t n_empty; /* of them wholly free */
+    uint32_t head;  /* spans with free blocks: index + 1, as a start shall not write here */
+    uint32_t empty; /* the one that is wholly free: index + 1; there is one at most */
     uint32_t spans;
 } __attribute__((aligned(64)));
 
 static struct central central[HEAP_BINS + 1]; /* by bin */
 static uint32_t reciprocal[SIZECLASS_COUNT];
 
-/* Wholly free spans that a class of small blocks keeps, against making and unmaking one. */
-#define EMPTY_KEPT 1
+/* Bins with an empty span, a bit each; changed under the bin's lock. */
+static uint64_t emptied[HEAP_BINS / 64 + 1];
 
 static uint32_t first_span(const struct central *c)
 {
     return c->head - 1; /* NO_GRANULE where there is none */
 }
 
-static uint64_t *bits_of(uint32_t span)
+/* Its blocks, a bit each: 1 = free. */
+static uint64_t *span_bits(uint32_t span)
 {
-    return hy_hg.bits + (size_t)span * (SPAN_MAX_BLOCKS / 64);
+    return (void *)(hy_hg.g + span + 1);
 }
 
 /* It is looked at without the lock (take_ownerless). */
@@ -70,23 +71,83 @@ static uint8_t colour_of(uint32_t span, unsigned cls, size_t spare)
     return (uint8_t)(span / SPAN_GRANULES % choices * step / LINE);
 }
 
-static bool make_span(unsigned bin, bool force)
+static void set_empty(struct central *c, uint32_t i)
 {
-    struct central *c = &central[bin];
-    enum hy_tier t = heap_bin_tier(bin);
-    unsigned cls = heap_bin_class(bin);
-    struct granule *g = hy_hg.g;
-    uint32_t len = SPAN_GRANULES;
-    size_t bytes = (size_t)len << HEAP_GRANULE_SHIFT;
-    unsigned blocks = (unsigned)(bytes / sizeclass_bytes[cls]);
+    unsigned bin = (unsigned)(c - central);
+    uint64_t bit = 1ull << (bin % 64);
+    c->empty = i + 1;
+    (void)__atomic_or_fetch(&emptied[bin / 64], bit, __ATOMIC_RELAXED);
+}
+
+static void unset_empty(struct central *c)
+{
+    unsigned bin = (unsigned)(c - central);
+    uint64_t bit = 1ull << (bin % 64);
+    c->empty = 0;
+    (void)__atomic_and_fetch(&emptied[bin / 64], ~bit, __ATOMIC_RELAXED);
+}
+
+/* Its empty span is no longer its own; NO_GRANULE: there is none. */
+static uint32_t take_empty(struct central *c)
+{
+    uint32_t i = c->empty - 1;
+    if (i == NO_GRANULE)
+        return i;
+    unset_empty(c);
+    list_remove(c, i);
+    c->spans--;
+    return i;
+}
+
+static void unmake_span(uint32_t i)
+{
+    memset(hy_heap.map + i, 0, hy_hg.g[i].len);
+    pages_free(i);
+}
+
+/* A class keeps one empty span, against making and unmaking it again and again; and any other of
+ * the tier may have it, as its pages are in memory. It is not waited for: the lock of a class is
+ * held. */
+static uint32_t empty_of_others(enum hy_tier t)
+{
+    for (unsigned w = 0; w < HY_ARRAY_SIZE(emptied); w++) {
+        uint64_t bits = __atomic_load_n(&emptied[w], __ATOMIC_RELAXED);
+        for (; bits; bits &= bits - 1) {
+            unsigned bin = w * 64 + (unsigned)__builtin_ctzll(bits);
+            uint32_t i = NO_GRANULE;
+            if (heap_bin_tier(bin) != t || !hy_lock_try(&central[bin].lock))
+                continue;
+            if (central[bin].empty && !run_is_altered(central[bin].empty - 1))
+                i = take_empty(&central[bin]);
+            hy_lock_release(&central[bin].lock);
+            if (i != NO_GRANULE)
+                return i;
+        }
+    }
+    return NO_GRANULE;
+}
+
+static uint32_t span_pages(const struct central *c, enum hy_tier t, bool force)
+{
     /* The first span of a class may never be used in full. */
     enum pages_from from = force ? PAGES_FORCED : c->spans ? PAGES_USED : PAGES_FRESH;
     bool zeroed;
-    uint32_t i = pages_alloc(t, len, 1, 0, from, &zeroed);
+    uint32_t i = empty_of_others(t);
+    return i != NO_GRANULE ? i : pages_alloc(t, SPAN_GRANULES, 1, 0, from, &zeroed);
+}
+
+static bool make_span(unsigned bin, bool force)
+{
+    struct central *c = &central[bin];
+    unsigned cls = heap_bin_class(bin);
+    struct granule *g = hy_hg.g;
+    size_t bytes = (size_t)SPAN_GRANULES << HEAP_GRANULE_SHIFT;
+    unsigned blocks = (unsigned)(bytes / sizeclass_bytes[cls]);
+    uint32_t i = span_pages(c, heap_bin_tier(bin), force);
     if (i == NO_GRANULE)
         return false;
 
-    uint64_t *bits = bits_of(i);
+    uint64_t *bits = span_bits(i);
     memset(bits, 0xff, blocks / 64 * 8);
     if (blocks % 64)
         bits[blocks / 64] = (1ull << (blocks % 64)) - 1;
@@ -94,61 +155,57 @@ static bool make_span(unsigned bin, bool force)
     g[i].first_word = 0;
     g[i].colour = colour_of(i, cls, bytes % sizeclass_bytes[cls]);
     g[i].cls = (uint8_t)cls;
-    for (uint32_t k = 0; k < len; k++) {
+    for (uint32_t k = 0; k < SPAN_GRANULES; k++) {
         hy_hg.from_head[i + k] = (uint8_t)k;
         hy_heap.map[i + k] = (uint8_t)bin;
     }
     list_add(c, i);
-    c->n_empty++;
+    set_empty(c, i);
     c->spans++;
     return true;
 }
 
-static void unmake_span(struct central *c, uint32_t i)
-{
-    c->spans--;
-    memset(hy_heap.map + i, 0, hy_hg.g[i].len);
-    pages_free(i);
-}
-
-/* Blocks of one span, lowest addresses first. */
-static unsigned take_from(struct central *c, uint32_t i, void **out, unsigned want)
+/* Blocks of one span, into the places before `end`: the lowest address is the last. */
+static unsigned take_from(struct central *c, uint32_t i, void **end, unsigned want)
 {
     struct granule *g = &hy_hg.g[i];
-    uint64_t *bits = bits_of(i);
+    uint64_t *bits = span_bits(i);
     size_t size = sizeclass_bytes[g->cls];
     char *base = (char *)granule_addr(i) + g->colour * LINE;
-    unsigned n = 0, w = g->first_word;
+    unsigned w = g->first_word;
 
     if (g->n_free == g->n_blocks)
-        c->n_empty--;
+        unset_empty(c);
     want = HY_MIN(want, (unsigned)g->n_free);
-    while (n < want) {
+    void **out = end, **last = end - want;
+    while (out > last) {
         uint64_t b = bits[w];
         char *at = base + (size_t)w * 64 * size;
-        if (b == UINT64_MAX && want - n >= 64) { /* a fresh word: no search */
+        if (b == UINT64_MAX && out - last >= 64) { /* a fresh word: no search */
             for (unsigned k = 0; k < 64; k++, at += size)
-                out[n++] = at;
+                *--out = at;
             b = 0;
         }
-        for (; b && n < want; b &= b - 1)
-            out[n++] = at + (unsigned)__builtin_ctzll(b) * size;
+        for (; b && out > last; b &= b - 1)
+            *--out = at + (unsigned)__builtin_ctzll(b) * size;
         bits[w] = b;
-        if (!b && n < want)
+        if (!b && out > last)
             w++;
     }
     g->first_word = (uint16_t)w;
-    g->n_free = (uint16_t)(g->n_free - n);
+    g->n_free = (uint16_t)(g->n_free - want);
     if (g->n_free == 0)
         list_remove(c, i);
-    return n;
+    return want;
 }
 
 static unsigned take_listed(struct central *c, void **out, unsigned want)
 {
     unsigned n = 0;
     while (n < want && c->head)
-        n += take_from(c, first_span(c), out + n, want - n);
+        n += take_from(c, first_span(c), out + want - n, want - n);
+    if (n < want)
+        memmove(out, out + want - n, n * sizeof(void *));
     return n;
 }
 
@@ -189,72 +246,94 @@ static HY_COLD void warn_freed_wrongly(const void *p)
     log_warn_once(&warned, "the program freed %p twice or inside a block; ignored", p);
 }
 
-static void give_one(struct central *c, unsigned cls, void *p)
-{
-    struct granule *g = hy_hg.g;
-    uint32_t i = granule_of(p);
-    i -= hy_hg.from_head[i] & (ALTERED - 1);
-    size_t off = (uintptr_t)p - (uintptr_t)granule_addr(i) - g[i].colour * LINE;
-    unsigned k = (unsigned)((off * (uint64_t)reciprocal[cls]) >> 32);
-    uint64_t *word = bits_of(i) + k / 64, bit = 1ull << (k % 64);
+/* What is given back at once, to spans of one bin after the other. */
+struct giving {
+    struct central *c; /* its lock is held; NULL: none yet */
+    unsigned bin;
+};
 
-    if (k * (size_t)sizeclass_bytes[cls] != off || (*word & bit)) {
-        warn_freed_wrongly(p);
-        return;
+/* The span of p, under the lock of its bin. NO_GRANULE: it has none. */
+static uint32_t giving_span(struct giving *at, const void *p)
+{
+    uint32_t i = granule_of(p);
+    unsigned v = hy_heap.map[i];
+    if (HY_UNLIKELY(v == HEAP_ALTERED)) /* after it was freed; it is renewed the next time */
+        v = altered_bin(i);
+    if (HY_UNLIKELY(v == 0 || v > HEAP_BINS))
+        return NO_GRANULE;
+    if (v != at->bin) {
+        if (at->c)
+            hy_lock_release(&at->c->lock);
+        at->c = &central[at->bin = v];
+        hy_lock_take(&at->c->lock);
     }
-    *word |= bit;
-    if (k / 64 < g[i].first_word)
-        g[i].first_word = (uint16_t)(k / 64);
-    if (!g[i].on_list)
+    return i - (hy_hg.from_head[i] & (ALTERED - 1));
+}
+
+/* Those from the first on that are blocks of the span, and not free: how many. Most often blocks
+ * of one span come together, so what is known of it is looked up once. */
+static unsigned mark_free(uint32_t span, void *const *in, unsigned n, unsigned *ret_word)
+{
+    const struct granule *g = &hy_hg.g[span];
+    uintptr_t first = (uintptr_t)granule_addr(span) + g->colour * LINE;
+    size_t bytes = (size_t)g->n_blocks * sizeclass_bytes[g->cls];
+    uint64_t each = reciprocal[g->cls], *bits = span_bits(span);
+    unsigned done = 0, lowest = UINT32_MAX;
+
+    for (; done < n; done++) {
+        size_t off = (uintptr_t)in[done] - first;
+        uint64_t q = off * each;
+        unsigned k = (unsigned)(q >> 32);
+        /* The quotient's fraction is less than the reciprocal exactly where nothing remains. */
+        if (HY_UNLIKELY(off >= bytes) || HY_UNLIKELY((uint32_t)q >= each))
+            break;
+        uint64_t word = bits[k / 64], bit = 1ull << (k % 64);
+        if (HY_UNLIKELY(word & bit))
+            break;
+        bits[k / 64] = word | bit;
+        lowest = HY_MIN(lowest, k);
+    }
+    *ret_word = lowest / 64;
+    return done;
+}
+
+static unsigned give_some(struct central *c, uint32_t i, void *const *in, unsigned n)
+{
+    struct granule *g = &hy_hg.g[i];
+    unsigned word, done = mark_free(i, in, n, &word);
+
+    if (HY_UNLIKELY(done == 0))
+        return 0;
+    g->first_word = (uint16_t)HY_MIN((unsigned)g->first_word, word);
+    g->n_free = (uint16_t)(g->n_free + done);
+    if (!g->on_list)
         list_add(c, i);
-    if (++g[i].n_free < g[i].n_blocks)
-        return;
-    if (c->n_empty >= EMPTY_KEPT) {
+    if (g->n_free < g->n_blocks)
+        return done;
+    if (c->empty) {
         list_remove(c, i);
-        unmake_span(c, i);
+        c->spans--;
+        unmake_span(i);
     } else {
-        c->n_empty++;
+        set_empty(c, i);
     }
+    return done;
 }
 
 void central_give(void *const *in, unsigned n)
 {
-    struct central *c = NULL;
-    unsigned bin = 0;
+    struct giving at = {NULL, 0};
 
-    for (unsigned k = 0; k < n; k++) {
-        unsigned v = hy_heap.map[granule_of(in[k])];
-        if (HY_UNLIKELY(v == HEAP_ALTERED)) /* after it was freed; it is renewed the next time */
-            v = altered_bin(granule_of(in[k]));
-        if (HY_UNLIKELY(v == 0 || v > HEAP_BINS)) {
+    for (unsigned k = 0, done; k < n; k += HY_MAX(done, 1u)) {
+        uint32_t i = giving_span(&at, in[k]);
+        done = i == NO_GRANULE ? 0 : give_some(at.c, i, in + k, n - k);
+        if (HY_UNLIKELY(done == 0))
             warn_freed_wrongly(in[k]);
-            continue;
-        }
-        if (v != bin) {
-            if (c)
-                hy_lock_release(&c->lock);
-            c = &central[bin = v];
-            hy_lock_take(&c->lock);
-        }
-        give_one(c, heap_bin_class(bin), in[k]);
     }
-    if (!c)
+    if (!at.c)
         return;
-    hy_lock_release(&c->lock);
-    heap_class_has_room(heap_bin_tier(bin), heap_bin_class(bin));
-}
-
-static void trim(struct central *c)
-{
-    for (uint32_t i = first_span(c); i != NO_GRANULE && c->n_empty;) {
-        uint32_t next = hy_hg.g[i].next;
-        if (hy_hg.g[i].n_free == hy_hg.g[i].n_blocks) {
-            list_remove(c, i);
-            c->n_empty--;
-            unmake_span(c, i);
-        }
-        i = next;
-    }
+    hy_lock_release(&at.c->lock);
+    heap_class_has_room(heap_bin_tier(at.bin), heap_bin_class(at.bin));
 }
 
 void central_trim(enum hy_tier t)
@@ -263,7 +342,9 @@ void central_trim(enum hy_tier t)
         if (heap_bin_tier(bin) != t)
             continue;
         hy_lock_take(&central[bin].lock);
-        trim(&central[bin]);
+        uint32_t i = take_empty(&central[bin]);
+        if (i != NO_GRANULE)
+            unmake_span(i);
         hy_lock_release(&central[bin].lock);
     }
 }
@@ -292,7 +373,7 @@ static bool span_is_valid(unsigned bin, uint32_t i)
     const struct granule *g = &hy_hg.g[i];
     unsigned n = 0;
     for (unsigned w = 0; w < (g->n_blocks + 63u) / 64; w++) {
-        uint64_t b = bits_of(i)[w];
+        uint64_t b = span_bits(i)[w];
         if (b && w < g->first_word)
             return false;
         n += (unsigned)__builtin_popcountll(b);

@@ -15,8 +15,7 @@ struct heap_global hy_hg;
 int heap_init(void *base, const size_t bytes[HY_TIERS], const struct heap_host *host)
 {
     size_t granules = (bytes[HY_DRAM] + bytes[HY_PM]) >> HEAP_GRANULE_SHIFT;
-    size_t bits = granules * sizeof(struct granule);
-    size_t map = bits + granules * SPAN_MAX_BLOCKS / 8;
+    size_t map = granules * sizeof(struct granule);
     void *tables;
 
     if (granules >= NO_GRANULE || ((uintptr_t)base & (HEAP_GRANULE - 1)) ||
@@ -27,7 +26,6 @@ int heap_init(void *base, const size_t bytes[HY_TIERS], const struct heap_host *
     if (e)
         return e;
     hy_hg.g = tables;
-    hy_hg.bits = (void *)((char *)tables + bits);
     hy_hg.from_head = (uint8_t *)tables + map + granules;
     hy_hg.site = (void *)(hy_hg.from_head + granules);
     hy_hg.host = *host;

@@ -22,42 +22,48 @@ enum run_state {
 };
 
 /* One per granule, a page. State and length are kept on the first and the last granule
- * of a run, so that neighbours can be joined; the rest on the first only. */
+ * of a run, so that neighbours can be joined; the rest on the first only. Between those of a span
+ * lies its bitmap (span_bits): nobody reads what is within a run. */
 struct granule {
     uint8_t state;
     uint8_t cls;    /* RUN_SPAN */
-    bool zeroed;    /* RUN_LARGE: was zero when handed out */
     bool on_list;   /* RUN_SPAN: in its class's list of spans with free blocks */
     uint8_t colour; /* cache lines before the block, or the first of a span */
     bool striped;   /* RUN_LARGE: what is away is not its end, but in all of it */
-    uint32_t len;   /* granules in the run */
-    uint32_t prev, next;
-    uint32_t away; /* RUN_LARGE: pages of its size that lie on PM and are charged there */
-    union {
-        struct { /* RUN_SPAN */
-            uint16_t n_free, n_blocks, first_word;
-        };
-        struct {            /* RUN_CLEAN, RUN_DIRTY: none, or pages of it that */
-            uint32_t near;  /* may lie on DRAM, if it is DRAM's (not more), */
-            uint32_t holes; /* are not in memory and not charged (not fewer) */
-        };
-        struct {            /* RUN_LARGE */
-            uint64_t size;  /* bytes from the granule's start: request and colour, in pages */
-            uint64_t asked; /* the request, for the account of its site */
-        };
-    };
-    uint32_t weight; /* RUN_LARGE: sampling weight */
+    uint16_t site;
+    uint32_t len;    /* granules in the run */
     uint32_t beyond; /* RUN_LARGE: pages behind its size that are in memory, and charged;
                       * RUN_DIRTY: pages from its start that may be in memory, 0: all */
-    uint16_t site;
-    uint16_t age; /* RUN_DIRTY: decay tick at which it was freed */
+    union {
+        struct { /* all but RUN_LARGE, which is on no list */
+            uint32_t prev, next;
+            union {
+                struct { /* RUN_SPAN */
+                    uint16_t n_free, n_blocks, first_word;
+                };
+                struct {            /* RUN_CLEAN, RUN_DIRTY: none, or pages of it that */
+                    uint32_t near;  /* may lie on DRAM, if it is DRAM's (not more), */
+                    uint32_t holes; /* are not in memory and not charged (not fewer) */
+                    uint16_t age;   /* RUN_DIRTY: decay tick at which it was freed */
+                };
+            };
+        };
+        struct {             /* RUN_LARGE */
+            uint64_t size;   /* bytes from the granule's start: request and colour, in pages */
+            uint64_t asked;  /* the request, for the account of its site */
+            uint32_t away;   /* pages of its size that lie on PM and are charged there */
+            uint32_t weight; /* for sampling */
+        };
+    };
 };
+_Static_assert(sizeof(struct granule) == 40, "a hundredth of what it tells of");
+_Static_assert((SPAN_GRANULES - 2) * sizeof(struct granule) >= SPAN_GRANULES * SPAN_MAX_BLOCKS / 8,
+               "room for a span's bitmap");
 
 struct heap_global {
     struct granule *g;
     uint8_t *from_head; /* granules from the head of its span */
     uint16_t *site;     /* of what lies there, where runs are labelled */
-    uint64_t *bits;     /* SPAN_MAX_BLOCKS bits a granule: 1 = free block */
     uint32_t first[HY_TIERS], count[HY_TIERS];
     struct heap_host host;
 };
@@ -134,7 +140,8 @@ bool pages_is_valid(enum hy_tier t);
 /* central.c */
 void central_init(void);
 /* Up to `want` blocks of a bin, or of another with the same tier and class that no thread owns any
- * more; 0: no memory under the limit. */
+ * more; 0: no memory under the limit. The lowest addresses of a span come last, on top of a stack:
+ * memory is used from the start of a span. */
 unsigned central_take(unsigned bin, void **out, unsigned want, bool force);
 /* Of one tier and class, whoever owns them. */
 void central_give(void *const *in, unsigned n);

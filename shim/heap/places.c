@@ -102,15 +102,28 @@ READS_RACED bool heap_block_of(const void *address, uintptr_t *ret_base, size_t 
     return true;
 }
 
+/* A run that goes meanwhile may become part of a span, whose bitmap lies where the run's numbers
+ * were: so the map is asked again. */
+READS_RACED static bool sampled_at(uint32_t i, uint16_t *ret_site, size_t *ret_asked)
+{
+    const struct granule *g = &hy_hg.g[i];
+    if (__atomic_load_n(&hy_heap.map[i], __ATOMIC_ACQUIRE) != HEAP_LARGE)
+        return false;
+    *ret_site = __atomic_load_n(&g->site, __ATOMIC_RELAXED);
+    *ret_asked = __atomic_load_n(&g->asked, __ATOMIC_RELAXED);
+    bool is = __atomic_load_n(&g->weight, __ATOMIC_ACQUIRE) > 1;
+    return is && *ret_site && *ret_asked <= HEAP_POOLED_MAX &&
+           __atomic_load_n(&hy_heap.map[i], __ATOMIC_RELAXED) == HEAP_LARGE;
+}
+
 void heap_each_sampled(void (*fn)(uint16_t site, unsigned cls, size_t size))
 {
     for (int t = 0; t < HY_TIERS; t++) {
         uint32_t end = tables_committed((enum hy_tier)t);
-        for (uint32_t i = hy_hg.first[t]; i < end; i++) {
-            const struct granule *g = &hy_hg.g[i];
-            if (hy_heap.map[i] == HEAP_LARGE && g->weight > 1 && g->asked <= HEAP_POOLED_MAX &&
-                g->site)
-                fn(g->site, pool_of(g->asked), g->asked);
-        }
+        uint16_t site;
+        size_t asked;
+        for (uint32_t i = hy_hg.first[t]; i < end; i++)
+            if (sampled_at(i, &site, &asked))
+                fn(site, pool_of(asked), asked);
     }
 }

@@ -9,7 +9,7 @@
 #define ROWS_AT_ONCE  16u /* of these, at most, beyond what is needed */
 
 static struct {
-    uint32_t g, bits, from_head, site,
+    uint32_t g, from_head, site,
         map;            /* accessible below this granule; under the tier's pages lock */
     uint32_t committed; /* and what all of them are, to be read without lock */
 } table_rows[HY_TIERS];
@@ -37,7 +37,6 @@ bool tables_commit(enum hy_tier t, uint32_t i, uint32_t len)
     uint32_t want = HY_MIN(i + len + 1, end);
 
     if (!commit_rows(hy_hg.g, &table_rows[t].g, want, t, sizeof(struct granule)) ||
-        !commit_rows(hy_hg.bits, &table_rows[t].bits, want, t, SPAN_MAX_BLOCKS / 8) ||
         !commit_rows(hy_hg.from_head, &table_rows[t].from_head, want, t, 1) ||
         !commit_rows(hy_hg.site, &table_rows[t].site, want, t, sizeof(*hy_hg.site)) ||
         !commit_rows(hy_heap.map, &table_rows[t].map, want, t, 1))
@@ -54,6 +53,6 @@ uint32_t tables_committed(enum hy_tier t)
 
 void tables_init(enum hy_tier t)
 {
-    table_rows[t].g = table_rows[t].bits = table_rows[t].from_head = table_rows[t].site =
-        table_rows[t].map = table_rows[t].committed = hy_hg.first[t];
+    table_rows[t].g = table_rows[t].from_head = table_rows[t].site = table_rows[t].map =
+        table_rows[t].committed = hy_hg.first[t];
 }

@@ -423,9 +423,32 @@ static void an_address_tells_whose_memory_it_is(void **state)
     assert_true(heap_is_valid());
 }
 
+/* Most of it is address space only. */
+static size_t tables_resident(void)
+{
+    size_t n = 0, one;
+    for (char *at = (char *)hy_hg.g; at < (char *)hy_hg.site; at += HY_PAGE)
+        n += os_resident_pages(at, HY_PAGE, &one) == 0 ? one * HY_PAGE : 0;
+    return n;
+}
+
+/* What the heaps know of small blocks, for a program that has many. */
+static void tables_take_little(void **state)
+{
+    static void *p[32 * HY_MIB / 64];
+    size_t before = tables_resident();
+    (void)state;
+    for (unsigned i = 0; i < HY_ARRAY_SIZE(p); i++)
+        p[i] = heap_alloc(64, &dram);
+    assert_in_range(tables_resident() - before, 1, 32 * HY_MIB / 80);
+    for (unsigned i = 0; i < HY_ARRAY_SIZE(p); i++)
+        heap_free(p[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        HEAP_TEST(tables_take_little), /* first: nothing is there yet */
         HEAP_TEST(every_size_holds_what_it_promises),
         HEAP_TEST(blocks_do_not_overlap),
         HEAP_TEST(like_blocks_begin_everywhere),

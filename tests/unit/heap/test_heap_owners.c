@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Blocks smaller than a cache line: whoever frees another thread's does not get it again, and what
- * threads leave behind is used. */
+ * Who may have a free block or span. Blocks smaller than a cache line: whoever frees another
+ * thread's does not get it again, and what threads leave behind is used. */
 #include "heap_util.h"
 
 #include <pthread.h>
@@ -138,12 +138,51 @@ static void what_a_thread_leaves_is_used(void **state)
     assert_true(heap_is_valid());
 }
 
+/* Some classes have been in use; then one alone needs spans. */
+static void an_empty_span_is_anybodys(void **state)
+{
+    static const size_t size[] = {1024, 1152, 1280, 1408, 1536, 1664, 1792, 1920};
+    enum { SPAN = SPAN_GRANULES * HEAP_GRANULE };
+    static char *p[HY_ARRAY_SIZE(size) * SPAN / 2048];
+    (void)state;
+    for (unsigned i = 0; i < HY_ARRAY_SIZE(p); i++)
+        p[i] = heap_alloc(size[i % HY_ARRAY_SIZE(size)], &dram);
+    for (unsigned i = 0; i < HY_ARRAY_SIZE(p); i++)
+        heap_free(p[i]);
+    cache_flush_thread();
+    uint64_t before = live_bytes();
+    for (unsigned i = 0; i < HY_ARRAY_SIZE(p); i++) /* as much as they all had together */
+        p[i] = heap_alloc(2048, &dram);
+    assert_true(live_bytes() <= before + SPAN);
+    for (unsigned i = 0; i < HY_ARRAY_SIZE(p); i++)
+        heap_free(p[i]);
+    assert_true(heap_is_valid());
+}
+
+/* Blocks of a size that is asked for no more do not stay in the cache, each in a span. */
+static void what_a_thread_does_not_use_goes_back(void **state)
+{
+    (void)state;
+    given.n = 2304;
+    got.n = 64;
+    get_all(&given);
+    for (int i = 0; i < N; i++) /* the last ones freed lie far apart */
+        heap_free(given.p[i * 29 % N]);
+    uint64_t before = live_bytes();
+    for (int round = 0; round < 100; round++) {
+        get_all(&got);
+        free_all(&got);
+    }
+    assert_true(live_bytes() + 4 * SPAN_GRANULES * HEAP_GRANULE <= before);
+    assert_true(heap_is_valid());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        HEAP_TEST(a_line_is_not_for_two_threads),
-        HEAP_TEST(what_others_free_comes_back),
-        HEAP_TEST(what_a_thread_leaves_is_used),
+        HEAP_TEST(a_line_is_not_for_two_threads),        HEAP_TEST(what_others_free_comes_back),
+        HEAP_TEST(what_a_thread_leaves_is_used),         HEAP_TEST(an_empty_span_is_anybodys),
+        HEAP_TEST(what_a_thread_does_not_use_goes_back),
     };
     return cmocka_run_group_tests(tests, make_heap, NULL);
 }
