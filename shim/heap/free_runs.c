@@ -107,10 +107,13 @@ void free_cut(enum hy_tier t, uint32_t i, uint32_t skip, uint32_t len)
     struct free_run run = {g->state, g->age, g->len, g->near, g->holes};
     /* Where the holes are is not known: as many as can be are in the part that is taken, as what
      * is charged must not be less than what is there. */
-    uint32_t taken = HY_MIN(run.holes, len);
+    uint32_t taken = HY_MIN(run.holes, len), left = run.len - len;
 
     leave(p, i);
     run.holes -= taken;
+    p->retaken += taken + run.near - HY_MIN(run.near, left);
+    if (taken)
+        keep_note_fresh(&p->keep_near, taken, live_pages(p));
     if (len < run.len)
         enter_rest(p, i, run, skip, len);
     if (taken)
@@ -169,19 +172,44 @@ static void sift(enum hy_tier t, uint32_t i, struct free_run *run)
     }
 }
 
+static void sift_all(enum hy_tier t)
+{
+    struct pages *p = &hy_pages[t];
+    for (unsigned b = 0; b < RUN_BINS; b++)
+        for (uint32_t i = p->dirty.head[b]; i != NO_GRANULE; i = hy_hg.g[i].next) {
+            struct granule *g = &hy_hg.g[i];
+            struct free_run run = {g->state, g->age, g->len, g->near, g->holes};
+            p->near -= g->near;
+            p->holes -= g->holes;
+            sift(t, i, &run);
+            g->near = run.near;
+            g->holes = run.holes;
+            p->near += g->near;
+            p->holes += g->holes;
+        }
+}
+
 /* DRAM is short, and pages of free runs may lie there, or on PM. What lies on PM is no loss to
  * anybody; DRAM comes to whoever touches memory next. */
 static bool by_place(enum hy_tier t)
 {
     return t == HY_DRAM && hy_hg.host.lies_far && !hy_pages[t].tight &&
-           __atomic_load_n(&dram, __ATOMIC_RELAXED) == HEAP_DRAM_SHORT;
+           __atomic_load_n(&dram, __ATOMIC_RELAXED) >= HEAP_DRAM_CHEAP;
+}
+
+/* Pages that may lie on DRAM and be kept all the same. */
+static uint64_t near_limit(const struct pages *p)
+{
+    return __atomic_load_n(&dram, __ATOMIC_RELAXED) == HEAP_DRAM_CHEAP
+               ? keep_limit(&p->keep_near, live_pages(p), KEEP_FAR)
+               : keep_limit(&p->keep, live_pages(p), KEEP_LITTLE);
 }
 
 static inline uint64_t dirty_limit(enum hy_tier t)
 {
     const struct pages *p = &hy_pages[t];
     enum keep_mood mood = p->tight ? KEEP_TIGHT : KEEP_USUAL;
-    if (HY_UNLIKELY(__atomic_load_n(&dram, __ATOMIC_RELAXED) == HEAP_DRAM_SHORT))
+    if (HY_UNLIKELY(__atomic_load_n(&dram, __ATOMIC_RELAXED) >= HEAP_DRAM_CHEAP))
         mood = by_place(t) ? KEEP_FAR : KEEP_LITTLE;
     uint64_t limit = keep_limit(&p->keep, live_pages(p), mood);
     return limit - HY_MIN(limit, p->parked);
@@ -223,9 +251,10 @@ void free_add(enum hy_tier t, uint32_t i, uint32_t len, uint64_t charged)
     } else if (charged > full) {
         free_discharge(t, charged - full);
     }
-    if (by_place(t) && len <= dirty_limit(t) &&
-        p->near + len > keep_limit(&p->keep, live_pages(p), KEEP_LITTLE))
+    if (by_place(t) && len <= dirty_limit(t) && p->near + len > near_limit(p)) {
         sift(t, i, &run);
+        keep_note_back(&p->keep_near, run.holes);
+    }
     if (put(t, i, run) == i && hy_hg.g[i].len == len)
         hy_hg.g[i].beyond =
             (uint32_t)(HY_MIN(charged, full) / HY_PAGE) % (len * (HEAP_GRANULE / HY_PAGE));
@@ -261,6 +290,7 @@ void pages_decay(enum hy_tier t, size_t max_bytes)
     decay_dirty(t, max_bytes >> HEAP_GRANULE_SHIFT);
     p->tick++;
     keep_tick(&p->keep);
+    keep_tick(&p->keep_near);
     hy_lock_release(&p->lock);
 }
 
@@ -271,8 +301,10 @@ void heap_set_dram(enum heap_dram now)
         hy_lock_take(&hy_pages[t].lock);
         struct pages *p = &hy_pages[t];
         parked_drain((enum hy_tier)t);
-        if (now == HEAP_DRAM_SHORT)
+        if (before < HEAP_DRAM_CHEAP && now >= HEAP_DRAM_CHEAP)
             free_purge_down_to((enum hy_tier)t, keep_limit(&p->keep, live_pages(p), KEEP_LITTLE));
+        else if (now == HEAP_DRAM_SHORT && by_place((enum hy_tier)t))
+            sift_all((enum hy_tier)t);
         hy_lock_release(&hy_pages[t].lock);
     }
 }

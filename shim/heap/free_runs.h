@@ -12,8 +12,9 @@ struct pages {
     struct run_set clean, dirty;
     uint64_t near, holes; /* of the dirty runs, pages: see struct granule */
     uint64_t live_bytes, peak_bytes, taken_granules, spans, large, large_allocs, purged_granules;
-    uint64_t parked; /* pages that have a place in parked.c; written under the lock */
-    struct keep keep;
+    uint64_t parked;             /* pages that have a place in parked.c; written under the lock */
+    struct keep keep, keep_near; /* of all dirty pages; of those that may lie on DRAM */
+    uint64_t retaken;            /* of pages near or holes, ever */
     uint16_t tick;
     bool tight; /* address space has run out once: what is free gives it back */
 } __attribute__((aligned(64)));

@@ -64,6 +64,9 @@ struct heap_stats {
     uint64_t dirty_bytes;                       /* free, not yet given back */
     uint64_t peak_bytes;                        /* highest live + dirty */
     uint64_t spans, large_blocks, large_allocs; /* the last: ever made */
+    /* Pages of free runs that are kept for who comes next, or went back while DRAM is short; how
+     * many of them have been taken again, ever. */
+    uint64_t idle_pages, retaken_pages;
 };
 
 /* [base, base + bytes[DRAM]) is the DRAM heap, then bytes[PM] the PM heap; both
@@ -141,7 +144,7 @@ void heap_all_resident(bool is); /* mlockall: what is not needed costs as much a
 void heap_decay(enum hy_tier t, size_t max_bytes);
 /* How much DRAM the kernel still has for who touches memory next. While it is short, what is freed
  * of it goes back at once; when it is no longer ample, no run waits for its like (parked.h). */
-enum heap_dram { HEAP_DRAM_AMPLE, HEAP_DRAM_SCARCE, HEAP_DRAM_SHORT };
+enum heap_dram { HEAP_DRAM_AMPLE, HEAP_DRAM_SCARCE, HEAP_DRAM_CHEAP, HEAP_DRAM_SHORT };
 void heap_set_dram(enum heap_dram now);
 void heap_trim(enum hy_tier t); /* all that is free, this thread's cache included */
 void heap_get_stats(enum hy_tier t, struct heap_stats *ret);

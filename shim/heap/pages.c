@@ -357,6 +357,8 @@ void pages_stats(enum hy_tier t, struct heap_stats *ret)
     ret->spans = p->spans;
     ret->large_blocks = p->large - parked;
     ret->large_allocs = p->large_allocs;
+    ret->idle_pages = p->near + p->holes;
+    ret->retaken_pages = p->retaken;
     hy_lock_release(&p->lock);
 }
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "place/floor.h"
 
+#include "classifier.h"
+#include "classify/figures.h"
 #include "heap/heap.h"
 #include "place/policy.h"
+#include "place/rules/idle.h"
 #include "settings/rules/options.h"
 #include "sys/emulator.h"
 
@@ -47,6 +50,31 @@ uint64_t floor_dram_left(void)
     return all > used ? all - used : 0;
 }
 
+/* Had what is freed of DRAM better be kept? By what the last window of counts tells. */
+static bool idle_is_kept(void)
+{
+    static struct idle_prices prices;
+    static uint64_t last_ns, last_retaken;
+    struct heap_stats h;
+    struct policy_view v;
+    struct window w;
+    struct work work;
+    enum stall_known known;
+    uint64_t number, now = emulator_clock_ns(), before_ns = last_ns, before = last_retaken;
+    heap_get_stats(HY_DRAM, &h);
+    last_ns = now;
+    last_retaken = h.retaken_pages;
+    if (now <= before_ns || !classify_window(&w, &number) ||
+        work_of_window(figures_here(), &w, &work, &known) != 0)
+        return false;
+    policy_get(&v);
+    struct idle_look look = {.idle = (double)h.idle_pages,
+                             .retaken =
+                                 (double)(h.retaken_pages - before) / (double)(now - before_ns),
+                             .used = (double)(v.used[HY_DRAM] + v.used[HY_PM]) / HY_PAGE};
+    return idle_is_cheap(&prices, figures_here(), &work, window_get(&w, WINDOW_elapsed_ns), &look);
+}
+
 void floor_tick(void)
 {
     static bool is_short;
@@ -56,5 +84,8 @@ void floor_tick(void)
     __atomic_store_n(&left_of, free + HY_MIN(used, UINT64_MAX - free), __ATOMIC_RELAXED);
     is_short = free < hy_machine.dram_bytes / (is_short ? SHORT / 2 : SHORT);
     bool is_ample = free >= hy_machine.dram_bytes / AMPLE;
-    heap_set_dram(is_short ? HEAP_DRAM_SHORT : is_ample ? HEAP_DRAM_AMPLE : HEAP_DRAM_SCARCE);
+    if (is_short)
+        heap_set_dram(idle_is_kept() ? HEAP_DRAM_CHEAP : HEAP_DRAM_SHORT);
+    else
+        heap_set_dram(is_ample ? HEAP_DRAM_AMPLE : HEAP_DRAM_SCARCE);
 }

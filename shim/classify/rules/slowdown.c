@@ -250,6 +250,21 @@ struct line_worth work_line_worth(const struct machine_figures *f, const struct 
     return w;
 }
 
+double work_dram_line(const struct machine_figures *f, const struct work *k)
+{
+    struct work more = *k;
+    double lines = SLOPE * k->reads;
+
+    if (k->reads <= 0)
+        return 0;
+    more.reads += lines;
+    more.writes += lines;
+    double pm_writes = k->writes * k->pm_writes / more.writes;
+    double there = work_time(f, &more, k->pm_reads / (1 + SLOPE), pm_writes, k->threads).total_ns;
+    double here = work_time(f, k, k->pm_reads, k->pm_writes, k->threads).total_ns;
+    return HY_MAX(there - here, 0) / lines;
+}
+
 double work_chained(const struct work *k)
 {
     double random = 1 - k->foreseen;

@@ -56,6 +56,8 @@ double work_chained(const struct work *work);
  * where these shares are on PM: of the program's whole time. */
 struct line_worth work_line_worth(const struct machine_figures *f, const struct work *work,
                                   double pm_reads, double pm_writes);
+/* What one line more costs that is read from DRAM and written back: of the program's whole time. */
+double work_dram_line(const struct machine_figures *f, const struct work *work);
 /* `pm`: share of reads and writes on PM. */
 struct work_time work_time(const struct machine_figures *f, const struct work *work,
                            double pm_reads, double pm_writes, double threads);

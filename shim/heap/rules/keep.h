@@ -15,7 +15,7 @@ enum keep_mood {
     KEEP_USUAL,
     KEEP_TIGHT,  /* addresses are short */
     KEEP_LITTLE, /* others have a use for it: only what proved to be given back too early */
-    KEEP_FAR     /* the same of what they have no use for, as it lies on PM */
+    KEEP_FAR     /* the same of what costs them little: it lies on PM, or PM is hardly slower */
 };
 
 /* Free pages that may be kept beside `live` ones. */
