@@ -118,8 +118,9 @@ struct heap_origin {
 void heap_origin_of(const void *address, struct heap_origin *ret);
 /* The block with a run of its own around an address, if any; the same holds. */
 bool heap_block_of(const void *address, uintptr_t *ret_base, size_t *ret_bytes);
-/* Runs are labelled for heap_origin_of from now on: two bytes for each page. */
-void heap_label_runs(void);
+/* Runs are labelled for heap_origin_of from now on: two bytes for each page. `before` is called, by
+ * any thread, when memory of one site is about to be another's. */
+void heap_label_runs(void (*before)(void));
 /* Calls fn for each live block that was sampled, with its pool. */
 void heap_each_sampled(void (*fn)(uint16_t site, unsigned cls, size_t size));
 

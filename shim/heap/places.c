@@ -4,19 +4,32 @@
 #include "heap/altered.h"
 
 /* Only blocks with sites are asked about, so others pay nothing. */
-static bool labelled;
+static void (*before_reuse)(void);
+
+/* Blocks of one site follow each other in the same place: their lines are the site's in any case.
+ */
+static bool was_of_another(uint32_t i, uint32_t len, uint16_t site)
+{
+    for (uint32_t k = 0; k < len; k++)
+        if (hy_hg.site[i + k] != 0 && hy_hg.site[i + k] != site)
+            return true;
+    return false;
+}
 
 void places_label(uint32_t i, uint32_t len, uint16_t site)
 {
-    if (!__atomic_load_n(&labelled, __ATOMIC_RELAXED))
+    void (*before)(void) = __atomic_load_n(&before_reuse, __ATOMIC_RELAXED);
+    if (HY_LIKELY(!before))
         return;
+    if (was_of_another(i, len, site))
+        before();
     for (uint32_t k = 0; k < len; k++)
         hy_hg.site[i + k] = site;
 }
 
-void heap_label_runs(void)
+void heap_label_runs(void (*before)(void))
 {
-    __atomic_store_n(&labelled, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&before_reuse, before, __ATOMIC_RELAXED);
 }
 
 /* Reads what others write meanwhile, and says so; for the thread sanitizer as well. */

@@ -137,7 +137,7 @@ static void steer_mapping(void *p, size_t len, int prot)
 
 static void drop_mapping_now(void *base, size_t len)
 {
-    record_before_unmap();
+    record_settle();
     maps_remove(base, len);
     migrate_unmapped(base, len);
 }

@@ -384,7 +384,7 @@ void record_get(struct record_view *ret)
 }
 
 /* In a signal handler this thread may have the lock. */
-void record_before_unmap(void)
+void record_settle(void)
 {
     if (!rec.prepared || pthread_mutex_trylock(&lock) != 0)
         return;

@@ -21,8 +21,9 @@ void record_begin(const char *source, const struct machine_figures *f,
  * In the constructor only: in malloc it may hold locks that opening them needs. */
 void record_await_counts(void);
 void record_counts_open(void); /* or will not be */
-/* By any thread, before a mapping goes: whose lines these are is not known afterwards. */
-void record_before_unmap(void);
+/* By any thread, before memory goes or is given to another site: whose lines these are is not known
+ * afterwards. */
+void record_settle(void);
 /* `now`: the class after this window. */
 void record_window(const struct window *w, const struct classification *now);
 /* By the control thread, at each of its turns: accesses are sampled. */

@@ -15,6 +15,7 @@
 #include "heap/heap.h"
 #include "place/maps.h"
 #include "place/sites.h"
+#include "record/record.h"
 #include "sys/os.h"
 #include "sys/pages/emulator_samples.h"
 
@@ -66,7 +67,7 @@ int record_access_open(void)
     for (unsigned b = 0; b < BEHAVIOURS; b++)
         t->by.lines[b] = t->source[b];
     under_way = t->by.lines[0];
-    heap_label_runs();
+    heap_label_runs(record_settle);
     return 0;
 }
 

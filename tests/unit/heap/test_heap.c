@@ -382,13 +382,20 @@ static void count_sampled(uint16_t site, unsigned cls, size_t size)
     sampled_bytes += size;
 }
 
+static unsigned reuses;
+
+static void note_reuse(void)
+{
+    reuses++;
+}
+
 /* Whose memory an address is: anywhere in a block, after it grew, and when it is freed. */
 static void an_address_tells_whose_memory_it_is(void **state)
 {
     (void)state;
     struct heap_want w = {.tier = HY_PM, .weight = 1, .site = 7};
     struct heap_want small = {.tier = HY_DRAM, .weight = 100, .site = 9, .own_run = true};
-    heap_label_runs();
+    heap_label_runs(note_reuse);
     char *big = heap_alloc(10 * HY_MIB, &w);
     char *plain = heap_alloc(100, &dram);
     char *sampled = heap_alloc(100, &small), *sampled2 = heap_alloc(2000, &small);
@@ -411,9 +418,11 @@ static void an_address_tells_whose_memory_it_is(void **state)
     if (heap_resize_in_place(big, 20 * HY_MIB))
         assert_int_equal(place_of(big + 20 * HY_MIB - 1).site, 7);
     heap_free(big);
-    assert_int_equal(place_of(big + 5 * HY_MIB).site, 7); /* samples come late */
+    assert_int_equal(place_of(big + 5 * HY_MIB).site, 7); /* samples come late, */
+    assert_int_equal(reuses, 0);                          /* so who reads them is told before */
     big = heap_alloc(10 * HY_MIB, &pm);                   /* of no known site */
     assert_int_equal(place_of(big + 5 * HY_MIB).site, 0);
+    assert_int_equal(reuses, 1);
     /* Where the heap has not been yet. */
     assert_int_equal(place_of((char *)hy_heap.base + hy_heap.len - 1).site, 0);
     heap_free(big);
