@@ -3,8 +3,8 @@
  * into histograms that come and go with each level: the shape of XGBoost and LightGBM. */
 #include "parts.h"
 
-#define FEATURES 16
-#define BINS     64
+#define FEATURES 16u
+#define BINS     64u
 #define DEPTH    5
 
 static size_t n;
@@ -81,7 +81,7 @@ static void divide(unsigned node, const uint32_t *from, uint32_t *to, size_t *mi
 
     for (unsigned right = 0; right < 2; right++) {
         for (size_t i = first[node]; i < first[node + 1]; i++) {
-            if ((c[from[i]] > (uint8_t)split[node].bin) == (right == 1))
+            if ((c[from[i]] > split[node].bin ? 1u : 0u) == right)
                 to[at++] = from[i];
         }
         if (!right)
