@@ -109,20 +109,30 @@ bool heap_is_confined(void)
     return confined;
 }
 
+static inline unsigned spare_of(size_t n)
+{
+    return (unsigned)((hy_align_up(n, HY_PAGE) - n) / LINE) + 1;
+}
+
 /* In the rest of the last page where that gives some choice, and of sampled blocks always. */
 static inline unsigned colours_of(size_t n, bool sampled)
 {
-    unsigned spare = (unsigned)((hy_align_up(n, HY_PAGE) - n) / LINE) + 1;
+    unsigned spare = spare_of(n);
     bool is_free = sampled || n < COLOUR_MIN || heap_is_all_resident();
     return is_free || spare >= COLOURS / 4 ? HY_MIN(spare, COLOURS) : COLOURS;
 }
 
-static uint8_t next_colour(size_t n, size_t align, bool sampled)
+/* The rest of the last page is a run's own, and a block that takes a run again begins where the one
+ * before did: lines of it that are cached serve again, and no more of them are ever used. */
+static uint8_t colour_of_run(uint32_t i, unsigned colours)
+{
+    return (uint8_t)((i * 2654435769u >> 26) % colours);
+}
+
+/* Where a page more may be needed, it must be known before there is a run. */
+static uint8_t next_colour(unsigned colours)
 {
     static uint32_t turn;
-    unsigned colours = align > LINE ? 1 : colours_of(n, sampled);
-    if (colours == 1)
-        return 0;
     /* An odd step visits them all; a large one keeps neighbours apart. */
     return (uint8_t)(__atomic_add_fetch(&turn, 37, __ATOMIC_RELAXED) % COLOURS % colours);
 }
@@ -176,11 +186,12 @@ static uint32_t try_run(const struct attempt *at, const struct heap_want *w, uin
     return i;
 }
 
-static inline void *begin_block(uint32_t i, size_t n, uint8_t colour, uint32_t len,
-                                const struct heap_want *w)
+/* `colours`: of the run; 0: it is `colour`. */
+static inline void *begin_block(uint32_t i, size_t n, unsigned colours, uint8_t colour,
+                                uint32_t len, const struct heap_want *w)
 {
     hy_hg.g[i].asked = n;
-    hy_hg.g[i].colour = colour;
+    hy_hg.g[i].colour = colours > 0 ? colour_of_run(i, colours) : colour;
     hy_hg.g[i].site = w->site;
     places_label(i, len, w->site);
     hy_hg.g[i].weight = w->weight;
@@ -192,7 +203,12 @@ static void *alloc_run(size_t n, size_t align, const struct heap_want *w, bool *
 {
     if (n > PTRDIFF_MAX - HY_PAGE || align > PTRDIFF_MAX / 2)
         return NULL;
-    uint8_t colour = next_colour(n, align, w->own_run && n <= SIZECLASS_MAX);
+    unsigned colours = align > LINE ? 1 : colours_of(n, w->own_run && n <= SIZECLASS_MAX);
+    uint8_t colour = 0;
+    if (colours > spare_of(n)) {
+        colour = next_colour(colours);
+        colours = 0;
+    }
     size_t size = hy_align_up((n ? n : 1) + colour * LINE, HY_PAGE);
     if (HY_UNLIKELY(size > hy_align_up(n, HY_PAGE) && only_without_colour(w->tier, n, size))) {
         colour = 0;
@@ -205,7 +221,7 @@ static void *alloc_run(size_t n, size_t align, const struct heap_want *w, bool *
     if (HY_LIKELY(len + a <= hy_hg.count[w->tier] && w->part == 0)) {
         uint32_t i = pages_alloc(w->tier, (uint32_t)len, (uint32_t)a, size, from, ret_zeroed);
         if (HY_LIKELY(i != NO_GRANULE))
-            return begin_block(i, n, colour, (uint32_t)len, w);
+            return begin_block(i, n, colours, colour, (uint32_t)len, w);
     }
     enum hy_tier other = w->tier == HY_DRAM ? HY_PM : HY_DRAM;
     const struct attempt attempt[] = {
@@ -221,7 +237,7 @@ static void *alloc_run(size_t n, size_t align, const struct heap_want *w, bool *
         uint32_t i = try_run(&attempt[k], w, size, a, ret_zeroed);
         if (i == NO_GRANULE)
             continue;
-        return begin_block(i, n, colour, (uint32_t)attempt[k].len, w);
+        return begin_block(i, n, colours, colour, (uint32_t)attempt[k].len, w);
     }
     return NULL;
 }
@@ -233,7 +249,7 @@ static inline void *alloc_parked(size_t n, const struct heap_want *w)
         return NULL;
     uint32_t len = (uint32_t)(hy_align_up(n, HEAP_GRANULE) >> HEAP_GRANULE_SHIFT);
     uint32_t i = parked_take(w->tier, len);
-    return i == NO_GRANULE ? NULL : begin_block(i, n, next_colour(n, 1, false), len, w);
+    return i == NO_GRANULE ? NULL : begin_block(i, n, spare_of(n), 0, len, w);
 }
 
 void *heap_alloc(size_t n, const struct heap_want *w)

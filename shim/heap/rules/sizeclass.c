@@ -6,8 +6,8 @@
         (b) + (b) / 8 * 6, (b) + (b) / 8 * 7, (b)*2
 
 const uint16_t sizeclass_bytes[SIZECLASS_COUNT] = {
-    16,  32,          48,          64,          80,           96,           112,
-    128, OCTAVE(128), OCTAVE(256), OCTAVE(512), OCTAVE(1024), OCTAVE(2048), OCTAVE(4096),
+    16,          32,          48,          64,           80,           96,           112,  128,
+    OCTAVE(128), OCTAVE(256), OCTAVE(512), OCTAVE(1024), OCTAVE(2048), OCTAVE(4096), 9216, 10240,
 };
 
 #define TWICE(c) (c), (c)

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Size classes of the heaps. Steps of 16 bytes up to 128, then eight classes to
- * each doubling up to 8 KiB, so that at most 1/9 of a block is lost. Every class is a
- * multiple of 16; powers of two are classes, which serves aligned requests.
- * Larger blocks have pages of their own, side by side: temporaries of one size find the pages that
- * those of another have left. */
+ * each doubling, so that at most 1/9 of a block is lost. Every class is a multiple of 16; powers
+ * of two are classes, which serves aligned requests. They end where a span of 64 KiB holds no more
+ * blocks than there would be with whole pages: 7 of 9 KiB and 6 of 10 KiB, not 5 of 3 pages. Above
+ * a power of two are sizes that programs do ask for: 8 KiB and a header. Larger blocks have pages
+ * of their own, side by side: temporaries of one size find the pages that those of another have
+ * left. */
 #ifndef HYBRID_HEAP_RULES_SIZECLASS_H
 #define HYBRID_HEAP_RULES_SIZECLASS_H
 
 #include "base/types.h"
 
-#define SIZECLASS_COUNT 56u
-#define SIZECLASS_MAX   ((size_t)8192) /* largest size that has a class */
+#define SIZECLASS_COUNT 58u
+#define SIZECLASS_MAX   ((size_t)10240) /* largest size that has a class */
 
 /* Classes whose blocks are smaller than a cache line, the first. */
 #define SIZECLASS_IN_LINE 3u

@@ -392,7 +392,7 @@ static struct heap_stats stats_of(enum hy_tier t)
 static void a_block_of_some_pages_waits_for_its_like(void **state)
 {
     (void)state;
-    for (size_t n = 9000; n <= 9 * HY_PAGE; n += HY_PAGE)
+    for (size_t n = 11000; n <= 9 * HY_PAGE; n += HY_PAGE)
         for (int t = 0; t < HY_TIERS; t++) {
             const struct heap_want w = {.tier = (enum hy_tier)t, .weight = 1};
             heap_decay(w.tier, 0); /* what waited for others does no more */
@@ -428,7 +428,7 @@ static void leave_blocks_of_some_pages(void)
     for (int round = 0; round < 4; round++) {
         void *p[9];
         for (size_t k = 0; k < 9; k++)
-            memset(p[k] = heap_alloc((2 + k % 7) * HY_PAGE + 1000, &dram), 1, 9000);
+            memset(p[k] = heap_alloc((2 + k % 7) * HY_PAGE + 3000, &dram), 1, 9000);
         for (size_t k = 0; k < 9; k++)
             heap_free(p[k]);
     }
