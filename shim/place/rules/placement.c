@@ -143,9 +143,8 @@ uint64_t placement_wish(const struct place_machine *m, unsigned self, uint64_t b
     return HY_MIN(bytes, sub_sat(held_by_cpu_bound(m), wishes_not_behind(m, self)));
 }
 
-bool placement_may_ask(const struct place_machine *m, unsigned self, uint64_t *ret_held)
+bool placement_may_ask(const struct place_machine *m, unsigned self)
 {
-    *ret_held = held_by_cpu_bound(m);
     return self < n_apps(m) && rank_of(m->app[self].cls) > 0;
 }
 

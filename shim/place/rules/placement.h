@@ -49,8 +49,8 @@ uint64_t placement_share(const struct place_machine *m, unsigned self, uint64_t 
 /* How much of `bytes` that it would like app[self] may wish for: what CPU-bound ones hold, less
  * what others of its rank and above wish for already. */
 uint64_t placement_wish(const struct place_machine *m, unsigned self, uint64_t bytes);
-/* May app[self] wish? Then DRAM bytes that others may be asked for. */
-bool placement_may_ask(const struct place_machine *m, unsigned self, uint64_t *ret_held);
+/* May app[self] wish? */
+bool placement_may_ask(const struct place_machine *m, unsigned self);
 /* DRAM bytes that app[self] is asked to give up now: what others wish for and is not free, shared
  * among the CPU-bound holders in proportion to what they hold. `free`: so much is at most, as
  * programs that nobody counts may have the rest. */
