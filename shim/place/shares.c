@@ -135,7 +135,10 @@ unsigned shares_machine(const struct registry_view *v, struct place_machine *ret
                                .dram_bytes = e->dram_bytes,
                                .pm_bytes = e->published.pm_bytes,
                                .wish_bytes = HY_MIN(e->published.wish_bytes, sh.was[e->slot].keeps),
-                               .writers = e->published.writers};
+                               .writers = e->published.writers,
+                               .slowdown = e->published.slowdown,
+                               .run_ns = e->published.run_ns,
+                               .move_ns = e->published.move_ns};
         if (registry_is_stopped(
                 e, now)) /* it takes nothing and gives nothing; what it holds it holds */
             ret->app[i].cls = HY_CLASS_UNKNOWN;

@@ -11,8 +11,8 @@
 /* What Algorithm 1 works on, from what was read of all: DRAM that is on its way to others is not
  * free. Returns our place in it, one beyond the last when our slot is lost. */
 unsigned shares_machine(const struct registry_view *v, struct place_machine *ret);
-/* DRAM that others have given up for good, in all so far: CPU-bound ones, less what they took since,
- * and such as have ended. It counts from any number on, over UINT64_MAX as well. */
+/* DRAM that others have given up for good, in all so far: CPU-bound ones, less what they took
+ * since, and such as have ended. It counts from any number on, over UINT64_MAX as well. */
 uint64_t shares_given(void);
 /* Divided anew from what was just read of all; `self`: our place in it. */
 void shares_divide(const struct registry_view *v, unsigned self);

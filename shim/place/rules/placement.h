@@ -14,6 +14,9 @@ struct place_app {
     uint64_t pm_bytes;
     uint64_t wish_bytes; /* DRAM that it would like and did not get; lower it when it did */
     uint32_t writers;    /* threads with a write pending at PM, thousandths */
+    uint32_t slowdown;   /* with all its data on PM, thousandths; 0: not known, as the next */
+    uint64_t run_ns;     /* since it began */
+    uint64_t move_ns;    /* what it costs that a page comes and another makes place for it */
 };
 
 struct place_machine {
@@ -33,7 +36,9 @@ struct place_decision {
  * already made for it, wishes that much free (and gets PM until it is). Else PM.
  * Bandwidth-sensitive ones go before latency-sensitive ones, these before
  * CPU-bound ones (DESIGN 4); unknown ones rank as CPU-bound, but are asked for
- * nothing. Wishes of CPU-bound and unknown ones are not heard. */
+ * nothing. Wishes of CPU-bound and unknown ones are not heard, nor, by a CPU-bound one, those of
+ * programs that would gain less by its DRAM than it loses and the moves cost: paper 004 calls
+ * CPU-bound whoever takes less than half as long again on PM, and it may be the longest of all. */
 struct place_decision placement_decide(const struct place_machine *m, unsigned self,
                                        uint64_t bytes);
 /* What those wish for who go before app[self]: the more sensitive ones, and of its class those who
