@@ -279,10 +279,10 @@ static void publish(struct migrate_pass *pass)
 {
     sampler_totals(pass->pages, pass->on);
     pass->wanted_pages = worth_wanted(&m.worth);
-    if (worth_is_evidence(&m.worth) && sampler_cold(pass->cold, &pass->cold_pages)) {
+    if (m.priced)
         pass->exchange_ns = worth_exchange_ns(&m.worth);
+    if (worth_is_evidence(&m.worth) && sampler_cold(pass->cold, &pass->cold_pages))
         pass->takes_pages = sampler_ranked(m.worth.fill_from);
-    }
     pass->tracked_pages = pass->stats.observed;
     pass->written_pages = pass->stats.written;
     pass->interval_ns = m.pace.interval;

@@ -47,8 +47,9 @@ bool room_settled(struct migrate_room *r, uint64_t blocks)
 void room_note_free(struct migrate_room *r, int64_t up)
 {
     uint64_t held;
-    if (up > r->up)
-        spare_taken(&r->spare, (uint64_t)(up - r->up));
+    struct policy_view v;
+    policy_get(&v);
+    spare_moved(&r->spare, up - r->up, v.asked > 0);
     r->up = up;
     spare_note(&r->spare, floor_dram_free(), policy_may_ask(&held, &r->ahead) ? &held : NULL);
 }

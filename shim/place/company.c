@@ -327,15 +327,15 @@ uint64_t policy_dram_share(void)
 
 bool policy_may_ask(uint64_t *ret_held, uint64_t *ret_ahead)
 {
-    *ret_ahead = 0;
+    *ret_held = *ret_ahead = 0;
     hy_lock_take(&company_lock);
     company_join_locked();
     bool may = hy_pol.reg_state == REG_JOINED && hy_pol.policy == HY_POLICY_AUTO;
     if (may) {
         unsigned self = company_read_locked(COMPANY_AGE_NS);
         *ret_ahead = placement_ahead(&hy_pol.machine, self);
-        may = placement_may_ask(&hy_pol.machine, self, ret_held);
-        *ret_held += UINT64_MAX / 2 - shares_left();
+        may = placement_may_ask(&hy_pol.machine, self);
+        *ret_held = UINT64_MAX / 2 - shares_given();
     }
     hy_lock_release(&company_lock);
     return may;

@@ -3,13 +3,18 @@
 
 #include <string.h>
 
+#include "classify/figures.h"
+#include "classify/rules/slowdown.h"
 #include "place/rules/division.h"
 #include "place/rules/pacing.h"
+#include "place/rules/patience.h"
 #include "settings/settings.h"
 #include "sys/os.h"
 
 /* So much slower than with all on DRAM (thousandths), a program gains by more of it. */
 #define GAINS 1050u
+/* Less than this part of the budget being free, it may be a rest that nobody can claim. */
+#define FREE_PART 64u
 
 static struct {
     struct division_party party[DIVISION_MAX];
@@ -17,27 +22,33 @@ static struct {
     struct pacing_turn turn; /* a moment is not followed, as in pacing */
     uint64_t asked, others;
     bool wanted; /* atomic */
-    uint64_t left;
     /* By slot, as last read, up to the last that anybody had. */
     unsigned slots;
-    struct {
+    struct was {
         int32_t pid; /* 0: nobody */
+        bool cpu;
         uint64_t dram;
+        uint64_t lack;  /* by the last division */
+        uint64_t keeps; /* of what it wants */
+        struct patience patience;
     } was[REGISTRY_SLOTS];
+    uint64_t given;
 } sh;
 static uint64_t share_most = UINT64_MAX; /* atomic */
 
 _Static_assert(DIVISION_POINTS == REGISTRY_CURVE, "what is told is what is divided by");
 _Static_assert(DIVISION_MAX >= REGISTRY_SLOTS, "there is a party for each slot");
 
+/* What others tell is held against what this machine can do, and what they did. */
 static struct division_party party_of(const struct registry_entry *e, uint64_t now)
 {
+    static uint32_t most;
     const struct registry_published *t = &e->published;
     struct division_party p = {.id = e->slot,
                                .cls = t->cls,
                                .held = e->dram_bytes,
                                .bytes = t->curve_bytes,
-                               .takes = t->curve_takes,
+                               .takes = HY_MIN(t->curve_takes, sh.was[e->slot].keeps),
                                .now = t->curve_now,
                                .weight = t->weight,
                                .run_ns = t->run_ns,
@@ -45,7 +56,10 @@ static struct division_party party_of(const struct registry_entry *e, uint64_t n
 
     if (registry_is_stopped(e, now))
         return p;
-    memcpy(p.time, t->time_at, sizeof(p.time));
+    if (most == 0)
+        most = (uint32_t)(1000 * work_most_slowdown(figures_here()));
+    for (unsigned k = 0; k < DIVISION_POINTS; k++)
+        p.time[k] = HY_MIN(t->time_at[k], most);
     if (p.time[0] > 0) /* by its pages: what was charged need not have been touched */
         p.held = t->curve_dram;
     return p;
@@ -56,8 +70,9 @@ static bool takes_part(void)
     return hy_config.set.policy == HY_POLICY_AUTO && hy_config.set.weight > 0;
 }
 
-/* Who is no longer there has left its DRAM for good. */
-static void note_left(const struct registry_view *v)
+/* Who is no longer there has left its DRAM for good, and who is CPU-bound and was so before gives
+ * some up for good or takes it back. One whose class changes has given up nothing. */
+static void note_given(const struct registry_view *v)
 {
     bool here[REGISTRY_SLOTS] = {false};
 
@@ -67,37 +82,65 @@ static void note_left(const struct registry_view *v)
     }
     for (unsigned k = 0; k < sh.slots; k++)
         if (sh.was[k].pid != 0 && !here[k]) {
-            sh.left += sh.was[k].dram;
+            sh.given += sh.was[k].dram;
             sh.was[k].pid = 0;
         }
     for (unsigned i = 0; i < v->n; i++) {
         const struct registry_entry *e = &v->entry[i];
-        bool cpu = e->published.cls == HY_CLASS_CPU;
+        bool cpu = e->published.cls == HY_CLASS_CPU && !e->is_self;
+        uint64_t dram = e->is_self ? 0 : e->dram_bytes;
         sh.slots = HY_MAX(sh.slots, (unsigned)e->slot + 1);
+        if (here[e->slot] && cpu && sh.was[e->slot].cpu)
+            sh.given += sh.was[e->slot].dram - dram;
+        if (sh.was[e->slot].pid != e->pid)
+            patience_another(&sh.was[e->slot].patience);
         sh.was[e->slot].pid = e->pid;
-        sh.was[e->slot].dram = cpu || e->is_self ? 0 : e->dram_bytes;
+        sh.was[e->slot].cpu = cpu;
+        sh.was[e->slot].dram = dram;
     }
 }
 
-uint64_t shares_left(void)
+uint64_t shares_given(void)
 {
-    return sh.left;
+    return sh.given;
+}
+
+/* What is kept for each, who may only say that he wants it. */
+static void be_patient(const struct registry_view *v, uint64_t now)
+{
+    uint64_t held = 0;
+
+    for (unsigned i = 0; i < v->n; i++)
+        held += HY_MIN(v->entry[i].dram_bytes, v->dram_budget);
+    bool free = held <= v->dram_budget - v->dram_budget / FREE_PART;
+    for (unsigned i = 0; i < v->n; i++) {
+        const struct registry_entry *e = &v->entry[i];
+        struct was *w = &sh.was[e->slot];
+        uint64_t wants = HY_MAX(e->published.wish_bytes, w->lack);
+        uint64_t keeps = patience_keeps(&w->patience, e->dram_bytes, wants, free, now);
+        w->keeps = e->is_self || keeps == wants ? UINT64_MAX : keeps;
+    }
 }
 
 unsigned shares_machine(const struct registry_view *v, struct place_machine *ret)
 {
     uint64_t now = os_now_ns();
-    note_left(v);
+    note_given(v);
+    be_patient(v, now);
     unsigned self = ret->n_apps = HY_MIN(v->n, (unsigned)PLACE_MAX_APPS);
 
     ret->dram_budget = v->dram_budget - HY_MIN(sh.others, v->dram_budget);
     for (unsigned i = 0; i < ret->n_apps; i++) {
         const struct registry_entry *e = &v->entry[i];
-        ret->app[i] = (struct place_app){.cls = e->published.cls,
-                                         .dram_bytes = e->dram_bytes,
-                                         .pm_bytes = e->published.pm_bytes,
-                                         .wish_bytes = e->published.wish_bytes,
-                                         .writers = e->published.writers};
+        ret->app[i] =
+            (struct place_app){.cls = e->published.cls,
+                               .dram_bytes = e->dram_bytes,
+                               .pm_bytes = e->published.pm_bytes,
+                               .wish_bytes = HY_MIN(e->published.wish_bytes, sh.was[e->slot].keeps),
+                               .writers = e->published.writers,
+                               .slowdown = e->published.slowdown,
+                               .run_ns = e->published.run_ns,
+                               .move_ns = e->published.move_ns};
         if (registry_is_stopped(
                 e, now)) /* it takes nothing and gives nothing; what it holds it holds */
             ret->app[i].cls = HY_CLASS_UNKNOWN;
@@ -113,12 +156,16 @@ void shares_divide(const struct registry_view *v, unsigned self)
     bool wanted = false;
 
     sh.asked = sh.others = 0;
+    for (unsigned i = 0; i < v->n; i++)
+        sh.was[v->entry[i].slot].lack = 0;
     if (takes_part() && v->n > 1 && self < v->n) {
         for (unsigned i = 0; i < v->n; i++) {
             sh.party[i] = party_of(&v->entry[i], now);
             wanted |= i != self && sh.party[i].time[0] > 0 && sh.party[i].now > GAINS;
         }
         division_make(v->dram_budget, sh.party, v->n, &sh.found);
+        for (unsigned i = 0; i < v->n; i++)
+            sh.was[v->entry[i].slot].lack = sh.found.lack[i];
         (void)pacing_settle(&sh.turn, sh.found.lacking > 0);
         if (sh.turn.paced) {
             sh.asked = sh.found.ask[self];
@@ -152,7 +199,7 @@ void shares_child(void)
     memset(sh.was, 0, sh.slots * sizeof(sh.was[0]));
     sh.slots = 0;
     sh.turn = (struct pacing_turn){0};
-    sh.asked = sh.others = sh.left = 0;
+    sh.asked = sh.others = sh.given = 0;
     sh.wanted = false;
     share_most = UINT64_MAX;
 }

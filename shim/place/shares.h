@@ -11,9 +11,9 @@
 /* What Algorithm 1 works on, from what was read of all: DRAM that is on its way to others is not
  * free. Returns our place in it, one beyond the last when our slot is lost. */
 unsigned shares_machine(const struct registry_view *v, struct place_machine *ret);
-/* DRAM that others held when they ended, in all so far; without that of CPU-bound ones, which
- * placement_may_ask() tells of. */
-uint64_t shares_left(void);
+/* DRAM that others have given up for good, in all so far: CPU-bound ones, less what they took
+ * since, and such as have ended. It counts from any number on, over UINT64_MAX as well. */
+uint64_t shares_given(void);
 /* Divided anew from what was just read of all; `self`: our place in it. */
 void shares_divide(const struct registry_view *v, unsigned self);
 /* Bytes that others gain more from than we, so that we give them up. */

@@ -49,6 +49,7 @@ static void tell_gain(const struct observed *o, struct registry_published *publi
     published->run_ns = (uint64_t)purse_run_ns();
     published->weight = (uint32_t)(hy_config.set.weight * 100 + 0.5);
     published->need_bytes = hy_config.have_profile ? hy_config.profile.footprint : 0;
+    published->move_ns = (uint64_t)last->exchange_ns;
     smooth(&o->classify.tally);
     if (published->weight == 0 || last->cold_pages == 0 || lately.dram <= 0 ||
         o->classify.found.weak)
@@ -58,7 +59,6 @@ static void tell_gain(const struct observed *o, struct registry_published *publi
     published->curve_bytes = last->cold_pages * HY_PAGE;
     published->curve_dram = last->on[HY_DRAM] * HY_PAGE;
     published->curve_takes = last->takes_pages * HY_PAGE;
-    published->move_ns = (uint64_t)last->exchange_ns;
 }
 
 void observe_publish(void)

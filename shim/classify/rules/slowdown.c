@@ -7,6 +7,8 @@
  * Experiments with the emulated machine (loaded latency); a queue with one server and
  * short bursts behaves so. */
 #define QUEUE 0.15
+/* More than 1 + sqrt(QUEUE): a run of all that idle memory needs, times this, waits for no more. */
+#define QUEUED 1.4
 /* More use than that is not believed when it is counted. */
 #define FULL 0.95
 /* A write-back delays its thread by a twentieth of the latency: 20 may be under way
@@ -161,6 +163,25 @@ static double hindered(const struct demand *d, double t, double yield)
             hi = slow;
     }
     return (lo + hi) / 2;
+}
+
+double work_most_slowdown(const struct machine_figures *f)
+{
+    const struct medium_figures *d = &f->medium[HY_DRAM], *p = &f->medium[HY_PM];
+    const double ratio[] = {p->read_ns / d->read_ns,
+                            p->write_ns / d->write_ns,
+                            stream_ns(p) / stream_ns(d),
+                            d->seq_read_mbs / p->seq_read_mbs,
+                            d->seq_write_mbs / p->seq_write_mbs,
+                            d->random_read_mbs / p->random_read_mbs,
+                            d->random_write_mbs / p->random_write_mbs};
+    double most = 1;
+
+    for (size_t i = 0; i < HY_ARRAY_SIZE(ratio); i++)
+        most = HY_MAX(most, ratio[i]);
+    /* Idle PM takes `most` times as long at most. A run QUEUED times as long leaves it unused for
+     * so long that the queue adds less than that. */
+    return most * QUEUED;
 }
 
 /* The time that is needed if the media are used as in a run of `t`. */

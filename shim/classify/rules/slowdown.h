@@ -63,6 +63,9 @@ struct work_time work_time(const struct machine_figures *f, const struct work *w
                            double pm_reads, double pm_writes, double threads);
 /* Threads that have a write pending at PM, on average, while this work takes `elapsed_ns`. */
 double work_pm_writers(const struct machine_figures *f, const struct work *work, double elapsed_ns);
+/* No program is predicted to be so many times slower with all its data on PM: what others tell of
+ * themselves is held against it. */
+double work_most_slowdown(const struct machine_figures *f);
 /* Writers at PM beyond which DRAM becomes no slower (004, section V). */
 #define WORK_PM_QUEUE 9.0
 /* How many times slower DRAM is to this work beside so many writers of others. */

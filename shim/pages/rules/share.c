@@ -64,12 +64,16 @@ uint64_t spare_bytes(const struct spare *s)
         least = HY_MIN(least, s->free[i]);
         most = HY_MAX(most, s->held[i]);
     }
-    return least + HY_MIN(most - s->held[last], s->free[last] - least);
+    return least + HY_MIN(most - s->held[last] + s->given, s->free[last] - least);
 }
 
-void spare_taken(struct spare *s, uint64_t bytes)
+void spare_moved(struct spare *s, int64_t up, bool asked)
 {
-    uint64_t now = s->held[last_pass(s)];
+    uint64_t now = s->held[last_pass(s)], bytes = up > 0 ? (uint64_t)up : 0;
+    s->given -= HY_MIN(bytes, s->given);
+    if (s->asked && up < 0)
+        s->given += (uint64_t)-up;
+    s->asked = asked;
     for (unsigned i = 0; i < SPARE_PASSES; i++)
         if (s->held[i] > now)
             s->held[i] -= HY_MIN(bytes, s->held[i] - now);

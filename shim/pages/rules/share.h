@@ -36,16 +36,19 @@ uint64_t share_room(uint64_t on, uint64_t spare, uint64_t up, uint64_t down, uin
 struct spare {
     uint64_t free[SPARE_PASSES], held[SPARE_PASSES]; /* at the ends of the last passes */
     unsigned at;
+    uint64_t given; /* moved away for others, who asked, and not back yet */
+    bool asked;     /* at the last pass */
 };
 
 /* At the end of a pass `free` bytes of DRAM are free; `held` has become less by what others have
  * given up for good: CPU-bound ones, or such as have ended. NULL: this one may not ask. */
 void spare_note(struct spare *s, uint64_t free, const uint64_t *held);
 /* So much of that may pages come to: what was free at the ends of all these passes, since what is
- * free for a moment goes into the next allocations; and what others have given up meanwhile, who
- * do not take it back. */
+ * free for a moment goes into the next allocations; what others have given up meanwhile, who do not
+ * take it back; and what this one gave up for others, who have left it. */
 uint64_t spare_bytes(const struct spare *s);
-/* So many bytes have come to it. */
-void spare_taken(struct spare *s, uint64_t bytes);
+/* Since the last call so many bytes have come `up`, on balance; `asked`: others ask this one for
+ * DRAM now. */
+void spare_moved(struct spare *s, int64_t up, bool asked);
 
 #endif

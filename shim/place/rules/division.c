@@ -3,11 +3,15 @@
 
 #include <string.h>
 
+#include "core/rules/regret.h"
+
 #define MOST_TIME 1000000u /* thousandths: nothing is a thousand times slower */
 #define WHOLE     1000.0
 
-/* Of an equal part, this part is everybody's. */
+/* Of an equal part, this part is everybody's, however little it gains by it. */
 #define FLOOR_PART 8u
+/* Of an equal part, nobody gives up what would cost it more of its time. */
+#define LOSES REGRET_SHARE
 /* What is held is worth so many times as much as what is not. */
 #define HOLDS 1.25
 /* Less than this part of the budget is not worth a change. */
@@ -127,17 +131,50 @@ static void pour(uint64_t left, const struct division_party *p, struct filling *
     }
 }
 
+/* The least DRAM with which it takes no longer than `time`. */
+static double bytes_for(const struct filling *f, double time)
+{
+    unsigned k = 0;
+
+    while (k < DIVISION_POINTS && f->hull[k + 1] > time)
+        k++;
+    if (k == DIVISION_POINTS || f->hull[k] <= time)
+        return k * (f->bytes / (double)DIVISION_POINTS);
+    return (k + (f->hull[k] - time) / (f->hull[k] - f->hull[k + 1])) *
+           (f->bytes / (double)DIVISION_POINTS);
+}
+
+static double time_with(const struct filling *f, double bytes)
+{
+    double at = HY_MIN(bytes * DIVISION_POINTS / (double)f->bytes, (double)DIVISION_POINTS);
+    unsigned k = HY_MIN((unsigned)at, DIVISION_POINTS - 1);
+
+    return f->hull[k] - (at - k) * (f->hull[k] - f->hull[k + 1]);
+}
+
+/* What nobody can take from it by what he tells of himself. It depends on its own word alone, and
+ * a weight can only make it less. */
+static uint64_t entitled_to(const struct filling *f, uint64_t part)
+{
+    uint64_t floor = HY_MIN(part / FLOOR_PART, f->held);
+    double own = HY_MIN((double)f->held, HY_MIN(f->weight, 1.0) * (double)part);
+
+    if (f->rank == 0)
+        return floor;
+    return HY_MAX(floor, (uint64_t)HY_MIN(own, bytes_for(f, time_with(f, own) * (1 + LOSES))));
+}
+
 /* What everybody has before anything is weighed. Who counts nothing keeps what it holds; of the
  * CPU-bound, Algorithm 1 asks for it (placement.h). */
 static uint64_t give_floors(uint64_t budget, struct filling *f, unsigned n)
 {
-    uint64_t left = budget, floor = budget / n / FLOOR_PART;
+    uint64_t left = budget;
 
-    for (int counted = 0; counted < 2; counted++)
+    for (int counted = 1; counted >= 0; counted--)
         for (unsigned i = 0; i < n; i++) {
             if (f[i].counted != (counted != 0))
                 continue;
-            f[i].given = HY_MIN(counted ? HY_MIN(floor, f[i].held) : f[i].held, left);
+            f[i].given = HY_MIN(counted ? entitled_to(&f[i], budget / n) : f[i].held, left);
             left -= f[i].given;
         }
     return left;

@@ -11,7 +11,12 @@
  *
  * Nothing is taken from anybody but for counted evidence: who tells no curve keeps what it holds.
  * What is held counts for more than what is not, so that nothing swings; and everybody keeps a
- * floor. */
+ * floor.
+ *
+ * A curve is its teller's word, and others cannot check it. So whatever the others tell, nobody
+ * gives up more than what it holds beyond an equal part of the budget, and below that what costs it
+ * 1 % of its time by its own curve. Weights decide about the rest; only its own, below 1, makes
+ * a program's equal part smaller, as with nice(1). */
 #ifndef HYBRID_PLACE_RULES_DIVISION_H
 #define HYBRID_PLACE_RULES_DIVISION_H
 

@@ -2,6 +2,9 @@
  * Algorithm 1 over a snapshot (papers/004, section III-B; DIGEST 004). */
 #include "place/rules/placement.h"
 
+/* Moves shall pay in this part of the time that a program has run, as exchanges do. */
+#define PAYS_IN 0.5
+
 /* Products of two byte counts do not fit 64 bits. */
 __extension__ typedef unsigned __int128 wide;
 
@@ -34,20 +37,6 @@ static int rank_of(enum hy_class cls)
     default:
         return 0;
     }
-}
-
-/* DRAM that programs of `rank` or above wait for. Rank 0 never waits: a wish
- * published by such a program is not heard, so it can displace nobody. */
-static uint64_t wishes_from_rank(const struct place_machine *m, int rank)
-{
-    uint64_t sum = 0;
-
-    for (unsigned i = 0; i < n_apps(m); i++) {
-        int r = rank_of(m->app[i].cls);
-        if (r > 0 && r >= rank)
-            sum = add_sat(sum, m->app[i].wish_bytes);
-    }
-    return sum;
 }
 
 /* Does `a` go before `b`, both of which wish? Less than one writer is not many. */
@@ -84,12 +73,42 @@ static uint64_t wishes_not_behind(const struct place_machine *m, unsigned self)
     return sum;
 }
 
-static uint64_t held_by_cpu_bound(const struct place_machine *m)
+/* The part of its time that a page on DRAM saves, on average. */
+static double saved_by_page(const struct place_app *a)
+{
+    double pages = (double)add_sat(a->dram_bytes, a->pm_bytes) / HY_PAGE;
+
+    return pages > 0 ? (HY_MAX(a->slowdown, 1000u) / 1000.0 - 1) / pages : 0;
+}
+
+/* Does what `wisher` gains by a page of `holder` pay what both lose by it? One moves a page of its
+ * own up; the other one down, and up again when it may. */
+static bool pays(const struct place_app *wisher, const struct place_app *holder)
+{
+    double gains = saved_by_page(wisher) - saved_by_page(holder);
+    double costs = (double)wisher->move_ns / 2 + (double)holder->move_ns;
+
+    if (wisher->slowdown == 0 || holder->slowdown == 0 || wisher->run_ns == 0)
+        return true; /* the classes are all that is known */
+    return gains * PAYS_IN * (double)wisher->run_ns > costs;
+}
+
+static uint64_t wishes_that_pay(const struct place_machine *m, const struct place_app *holder)
 {
     uint64_t sum = 0;
 
     for (unsigned i = 0; i < n_apps(m); i++)
-        if (m->app[i].cls == HY_CLASS_CPU)
+        if (rank_of(m->app[i].cls) > 0 && pays(&m->app[i], holder))
+            sum = add_sat(sum, m->app[i].wish_bytes);
+    return sum;
+}
+
+static uint64_t held_by_cpu_bound(const struct place_machine *m, const struct place_app *wisher)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < n_apps(m); i++)
+        if (m->app[i].cls == HY_CLASS_CPU && (!wisher || pays(wisher, &m->app[i])))
             sum = add_sat(sum, m->app[i].dram_bytes);
     return sum;
 }
@@ -128,7 +147,7 @@ struct place_decision placement_decide(const struct place_machine *m, unsigned s
     }
     /* Wishes already made, ours included, have their share of what can be given
      * up; without this a stream of small requests would wish without limit. */
-    if (rank > 0 && bytes <= sub_sat(held_by_cpu_bound(m),
+    if (rank > 0 && bytes <= sub_sat(held_by_cpu_bound(m, &m->app[self]),
                                      add_sat(wishes_not_behind(m, self), m->app[self].wish_bytes)))
         d.wish_bytes = bytes;
     return d;
@@ -140,12 +159,11 @@ uint64_t placement_wish(const struct place_machine *m, unsigned self, uint64_t b
 
     if (rank == 0)
         return 0;
-    return HY_MIN(bytes, sub_sat(held_by_cpu_bound(m), wishes_not_behind(m, self)));
+    return HY_MIN(bytes, sub_sat(held_by_cpu_bound(m, &m->app[self]), wishes_not_behind(m, self)));
 }
 
-bool placement_may_ask(const struct place_machine *m, unsigned self, uint64_t *ret_held)
+bool placement_may_ask(const struct place_machine *m, unsigned self)
 {
-    *ret_held = held_by_cpu_bound(m);
     return self < n_apps(m) && rank_of(m->app[self].cls) > 0;
 }
 
@@ -155,11 +173,11 @@ uint64_t placement_asked_of(const struct place_machine *m, unsigned self, uint64
 
     if (self >= n_apps(m) || m->app[self].cls != HY_CLASS_CPU)
         return 0;
-    held = held_by_cpu_bound(m);
+    held = held_by_cpu_bound(m, NULL);
     if (held == 0)
         return 0;
     free = HY_MIN(free, free_dram(m));
-    asked = HY_MIN(sub_sat(wishes_from_rank(m, 1), free), held);
+    asked = HY_MIN(sub_sat(wishes_that_pay(m, &m->app[self]), free), held);
     for (unsigned i = 0; i < self; i++)
         if (m->app[i].cls == HY_CLASS_CPU)
             before = add_sat(before, m->app[i].dram_bytes);

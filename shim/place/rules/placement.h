@@ -14,6 +14,9 @@ struct place_app {
     uint64_t pm_bytes;
     uint64_t wish_bytes; /* DRAM that it would like and did not get; lower it when it did */
     uint32_t writers;    /* threads with a write pending at PM, thousandths */
+    uint32_t slowdown;   /* with all its data on PM, thousandths; 0: not known, as the next */
+    uint64_t run_ns;     /* since it began */
+    uint64_t move_ns;    /* what it costs that a page comes and another makes place for it */
 };
 
 struct place_machine {
@@ -33,7 +36,9 @@ struct place_decision {
  * already made for it, wishes that much free (and gets PM until it is). Else PM.
  * Bandwidth-sensitive ones go before latency-sensitive ones, these before
  * CPU-bound ones (DESIGN 4); unknown ones rank as CPU-bound, but are asked for
- * nothing. Wishes of CPU-bound and unknown ones are not heard. */
+ * nothing. Wishes of CPU-bound and unknown ones are not heard, nor, by a CPU-bound one, those of
+ * programs that would gain less by its DRAM than it loses and the moves cost: paper 004 calls
+ * CPU-bound whoever takes less than half as long again on PM, and it may be the longest of all. */
 struct place_decision placement_decide(const struct place_machine *m, unsigned self,
                                        uint64_t bytes);
 /* What those wish for who go before app[self]: the more sensitive ones, and of its class those who
@@ -49,8 +54,8 @@ uint64_t placement_share(const struct place_machine *m, unsigned self, uint64_t 
 /* How much of `bytes` that it would like app[self] may wish for: what CPU-bound ones hold, less
  * what others of its rank and above wish for already. */
 uint64_t placement_wish(const struct place_machine *m, unsigned self, uint64_t bytes);
-/* May app[self] wish? Then DRAM bytes that others may be asked for. */
-bool placement_may_ask(const struct place_machine *m, unsigned self, uint64_t *ret_held);
+/* May app[self] wish? */
+bool placement_may_ask(const struct place_machine *m, unsigned self);
 /* DRAM bytes that app[self] is asked to give up now: what others wish for and is not free, shared
  * among the CPU-bound holders in proportion to what they hold. `free`: so much is at most, as
  * programs that nobody counts may have the rest. */

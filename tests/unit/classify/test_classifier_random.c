@@ -31,6 +31,26 @@ static struct work random_work(void)
                          .threads = 1};
 }
 
+/* What others may tell of themselves: no work is slower with all its data on PM. */
+static void test_most_slowdown(void **state)
+{
+    double nearest = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < rounds(20000); i++) {
+        struct machine_figures f = machine(figures_name(i % figures_count()));
+        struct work k = random_work();
+        k.compute_ns *= uniform(0, 1) > 0.5 ? 1e-6 : 1;
+        k.exposure = uniform(0, 1);
+        double threads = floor(uniform(1, 40));
+        double slower =
+            work_time(&f, &k, 1, 1, threads).total_ns / work_time(&f, &k, 0, 0, threads).total_ns;
+        assert_true(slower <= work_most_slowdown(&f));
+        nearest = HY_MAX(nearest, slower / work_most_slowdown(&f));
+    }
+    assert_true(nearest > 0.6);
+}
+
 /* More lines never lower the predicted slowdown, with the data on DRAM; but where PM lacks
  * latency more than bandwidth (cxl), a program that fills DRAM, too, loses but bandwidth. */
 static void test_monotone(void **state)
@@ -108,6 +128,7 @@ static void test_placement_property(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_most_slowdown),
         cmocka_unit_test(test_monotone),
         cmocka_unit_test(test_scale),
         cmocka_unit_test(test_placement_property),

@@ -374,6 +374,31 @@ static void what_others_ask_for_is_no_room(void **state)
     assert_int_equal(share_room(100, UINT64_MAX / HY_PAGE, 0, 0, 1), 100); /* no end to it */
 }
 
+/* Who was asked and gave has it back as soon as nobody wants it, and no more. */
+static void what_one_gave_comes_back_at_once(void **state)
+{
+    struct spare s = {0};
+
+    (void)state;
+    spare_moved(&s, 0, true);
+    spare_note(&s, 0, NULL);
+    spare_moved(&s, -300, true);
+    spare_note(&s, 100, NULL);
+    assert_int_equal(spare_bytes(&s), 100);
+    spare_moved(&s, -100, false); /* of when it was asked */
+    spare_note(&s, 1000, NULL);
+    assert_int_equal(spare_bytes(&s), 400);
+    spare_moved(&s, -500, false); /* for reasons of its own */
+    spare_note(&s, 1000, NULL);
+    assert_int_equal(spare_bytes(&s), 400);
+    spare_moved(&s, 350, false);
+    spare_note(&s, 1000, NULL);
+    assert_int_equal(spare_bytes(&s), 50);
+    spare_moved(&s, 350, false);
+    spare_note(&s, 1000, NULL);
+    assert_int_equal(spare_bytes(&s), 0);
+}
+
 /* What is free for a moment is not spare, unless who may be asked for DRAM has just given it up. */
 static void what_was_given_up_is_spare_at_once(void **state)
 {
@@ -397,7 +422,7 @@ static void what_was_given_up_is_spare_at_once(void **state)
     assert_int_equal(spare_bytes(&s), 0);
     spare_note(&s, 150, &held);
     assert_int_equal(spare_bytes(&s), 150);
-    spare_taken(&s, 150);
+    spare_moved(&s, 150, false);
     spare_note(&s, 400, &held); /* its own again, but for what is left of what was given */
     assert_int_equal(spare_bytes(&s), 50);
     held = 1000; /* they have taken it back */
@@ -432,6 +457,7 @@ int main(void)
         cmocka_unit_test(exchanges_wait_until_memory_has_come),
         cmocka_unit_test(others_ask_for_more),
         cmocka_unit_test(what_others_ask_for_is_no_room),
+        cmocka_unit_test(what_one_gave_comes_back_at_once),
         cmocka_unit_test(what_was_given_up_is_spare_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
