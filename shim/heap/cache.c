@@ -211,9 +211,9 @@ static void look_at_next(void)
     unsigned bin = tc->looked_at < HEAP_BINS ? tc->looked_at + 1u : 1;
     struct cache_bin *b = &tc->bin[bin];
     uint32_t n = blocks(b);
-    if (n && n == tc->seen[bin])
+    if (n && (uint8_t)n == tc->seen[bin])
         give_older(b, (n + 1) / 2);
-    tc->seen[bin] = (uint16_t)blocks(b);
+    tc->seen[bin] = (uint8_t)blocks(b);
     tc->looked_at = (uint16_t)bin;
 }
 
