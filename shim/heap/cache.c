@@ -14,6 +14,8 @@
 #define ROOM_AT_ONCE 2048 /* bytes of blocks that a new cache may keep */
 #define ROOM_A_VISIT 128  /* and so many more, and 1/16 of a block, for each visit here */
 #define SIZES        10   /* of stacks: 1, 2, 4 .. 512 */
+/* Blocks that are asked for no more leave a cache in portions. */
+#define LEAVE_AT_ONCE 64u
 /* What the caches of all threads may hold, and one of very many. Nobody can take from the cache of
  * a thread that sleeps, so those of many threads never grow large. */
 #define ALL_HOLD  (32 * HY_MIB)
@@ -193,13 +195,6 @@ static void widen(struct thread_cache *tc, struct cache_bin *b, unsigned cls)
     tc->holds += (uint32_t)price;
 }
 
-static void give_older(struct cache_bin *b, uint32_t n)
-{
-    central_give(b->bottom, n);
-    memmove(b->bottom, b->bottom + n, (blocks(b) - n) * sizeof(void *));
-    b->top -= n;
-}
-
 /* A few blocks that nobody asks for any more keep a span each from other classes. So at each visit
  * one bin is looked at, in turn: what has as many blocks as the last time gives half of them back.
  */
@@ -211,9 +206,14 @@ static void look_at_next(void)
     unsigned bin = tc->looked_at < HEAP_BINS ? tc->looked_at + 1u : 1;
     struct cache_bin *b = &tc->bin[bin];
     uint32_t n = blocks(b);
-    if (n && n == tc->seen[bin])
-        give_older(b, (n + 1) / 2);
-    tc->seen[bin] = (uint16_t)blocks(b);
+    if (n && (uint8_t)n == tc->seen[bin]) {
+        void *out[LEAVE_AT_ONCE];
+        n = HY_MIN((n + 1) / 2, LEAVE_AT_ONCE);
+        memcpy(out, b->top - n, n * sizeof(void *));
+        b->top -= n; /* before they are free: a handler's malloc must not find them */
+        central_give(out, n);
+    }
+    tc->seen[bin] = (uint8_t)blocks(b);
     tc->looked_at = (uint16_t)bin;
 }
 
@@ -262,7 +262,9 @@ static void overflow(unsigned bin, void *p)
             central_give(&p, 1);
             return;
         }
-        give_older(b, n);
+        central_give(b->bottom, n);
+        memmove(b->bottom, b->bottom + n, (blocks(b) - n) * sizeof(void *));
+        b->top -= n;
     }
     *b->top++ = p;
 }

@@ -44,9 +44,9 @@ struct thread_cache {
     int32_t room;   /* bytes of blocks by which its stacks may still grow */
     uint32_t holds; /* bytes of blocks that its stacks have places for */
     enum { CACHE_NONE, CACHE_LIVE, CACHE_DEAD } state;
-    uint32_t number;              /* of those that were ever made */
-    uint16_t looked_at;           /* bin */
-    uint16_t seen[HEAP_BINS + 1]; /* blocks in it when it was looked at */
+    uint32_t number;             /* of those that were ever made */
+    uint16_t looked_at;          /* bin */
+    uint8_t seen[HEAP_BINS + 1]; /* blocks in it when it was looked at, the low byte */
     struct thread_cache *next_free, *next_made;
 };
 
