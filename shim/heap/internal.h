@@ -36,6 +36,7 @@ struct granule {
     union {
         struct { /* RUN_SPAN */
             uint16_t n_free, n_blocks, first_word;
+            uint16_t gone; /* bit k: page k is not in memory, and not charged (span_pages.h) */
         };
         struct {            /* RUN_CLEAN, RUN_DIRTY: none, or pages of it that */
             uint32_t near;  /* may lie on DRAM, if it is DRAM's (not more), */
@@ -124,6 +125,8 @@ void pages_free(uint32_t head);
 void pages_shrink(uint32_t head, uint32_t len);
 /* Lengthen a RUN_LARGE into a free neighbour; false if there is none. */
 bool pages_grow(uint32_t head, uint32_t len);
+/* free_runs.c: others have a use for DRAM that is free (heap_set_dram). */
+bool heap_dram_is_short(void);
 void pages_decay(enum hy_tier t, size_t max_bytes);
 void pages_purge_all(enum hy_tier t);
 void pages_stats(enum hy_tier t, struct heap_stats *ret);
@@ -139,6 +142,9 @@ unsigned central_take(unsigned bin, void **out, unsigned want, bool force);
 /* Of one tier and class, whoever owns them. */
 void central_give(void *const *in, unsigned n);
 void central_trim(enum hy_tier t);
+/* While DRAM is short, before more of it is taken: pages of spans that nobody uses go back. No lock
+ * is held. */
+void central_scour(void);
 void central_prefork(void);
 void central_postfork(void);
 bool central_is_valid(void);
