@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "heap/altered.h"
+#include "heap/span_pages.h"
 #include "sys/log.h"
 #include "sys/os.h"
 
@@ -24,12 +25,6 @@ static uint64_t emptied[HEAP_BINS / 64 + 1];
 static uint32_t first_span(const struct central *c)
 {
     return c->head - 1; /* NO_GRANULE where there is none */
-}
-
-/* Its blocks, a bit each: 1 = free. */
-static uint64_t *span_bits(uint32_t span)
-{
-    return (void *)(hy_hg.g + span + 1);
 }
 
 /* It is looked at without the lock (take_ownerless). */
@@ -99,10 +94,18 @@ static uint32_t take_empty(struct central *c)
     return i;
 }
 
+/* Under the lock of the class that had it: from here on nobody takes it for a span of that. */
+static uint32_t clear_span(uint32_t i)
+{
+    if (HY_UNLIKELY(hy_hg.g[i].gone))
+        span_pages_retake_all(i);
+    memset(hy_heap.map + i, 0, hy_hg.g[i].len);
+    return i;
+}
+
 static void unmake_span(uint32_t i)
 {
-    memset(hy_heap.map + i, 0, hy_hg.g[i].len);
-    pages_free(i);
+    pages_free(clear_span(i));
 }
 
 /* A class keeps one empty span, against making and unmaking it again and again; and any other of
@@ -118,7 +121,7 @@ static uint32_t empty_of_others(enum hy_tier t)
             if (heap_bin_tier(bin) != t || !hy_lock_try(&central[bin].lock))
                 continue;
             if (central[bin].empty && !run_is_altered(central[bin].empty - 1))
-                i = take_empty(&central[bin]);
+                i = clear_span(take_empty(&central[bin]));
             hy_lock_release(&central[bin].lock);
             if (i != NO_GRANULE)
                 return i;
@@ -153,6 +156,7 @@ static bool make_span(unsigned bin, bool force)
         bits[blocks / 64] = (1ull << (blocks % 64)) - 1;
     g[i].n_free = g[i].n_blocks = (uint16_t)blocks;
     g[i].first_word = 0;
+    g[i].gone = 0;
     g[i].colour = colour_of(i, cls, bytes % sizeclass_bytes[cls]);
     g[i].cls = (uint8_t)cls;
     for (uint32_t k = 0; k < SPAN_GRANULES; k++) {
@@ -194,6 +198,8 @@ static unsigned take_from(struct central *c, uint32_t i, void **end, unsigned wa
     }
     g->first_word = (uint16_t)w;
     g->n_free = (uint16_t)(g->n_free - want);
+    if (HY_UNLIKELY(g->gone))
+        span_pages_retake(i, last, want);
     if (g->n_free == 0)
         list_remove(c, i);
     return want;
@@ -233,6 +239,9 @@ unsigned central_take(unsigned bin, void **out, unsigned want, bool force)
     if (__atomic_load_n(&c->head, __ATOMIC_RELAXED) == 0 &&
         (n = take_ownerless(bin, out, want)) > 0)
         return n;
+    if (HY_UNLIKELY(heap_dram_is_short()) && heap_bin_tier(bin) == HY_DRAM && !heap_is_confined() &&
+        __atomic_load_n(&c->head, __ATOMIC_RELAXED) == 0)
+        central_scour();
     hy_lock_take(&c->lock);
     if (c->head || make_span(bin, force))
         n = take_listed(c, out, want);
@@ -334,6 +343,55 @@ void central_give(void *const *in, unsigned n)
         return;
     hy_lock_release(&at.c->lock);
     heap_class_has_room(heap_bin_tier(at.bin), heap_bin_class(at.bin));
+}
+
+/* Looked at for each new span: as many pages go back as it may take, so no class that is in use
+ * pays for another more than twice what that one costs. */
+#define SCOUR_SPANS 32u
+#define SCOUR_MAP   (64 * SCOUR_SPANS)
+
+/* The head of a span of DRAM from granule `at` on, before `end`; as it was a moment ago. */
+static uint32_t span_from(uint32_t at, uint32_t end)
+{
+    while (at < end) {
+        unsigned v = __atomic_load_n(&hy_heap.map[at], __ATOMIC_RELAXED);
+        if (v >= 1 && v <= HEAP_BINS)
+            return at - (hy_hg.from_head[at] & (ALTERED - 1));
+        at++;
+    }
+    return NO_GRANULE;
+}
+
+static unsigned scour_span(uint32_t i, unsigned most)
+{
+    unsigned bin = __atomic_load_n(&hy_heap.map[i], __ATOMIC_RELAXED), given = 0;
+    if (bin < 1 || bin > HEAP_BINS)
+        return 0;
+    struct central *c = &central[bin];
+    hy_lock_take(&c->lock);
+    /* As long as its map byte says so, which is written under this lock, it is a span. From the
+     * first of the list blocks are taken next. */
+    if (hy_heap.map[i] == bin && (hy_hg.from_head[i] & (ALTERED - 1)) == 0 && c->head != i + 1)
+        given = span_pages_give(i, most);
+    hy_lock_release(&c->lock);
+    return given;
+}
+
+void central_scour(void)
+{
+    static uint32_t next; /* where the last one ended; any value will do */
+    uint32_t end = tables_committed(HY_DRAM), at = __atomic_load_n(&next, __ATOMIC_RELAXED);
+    unsigned given = 0;
+    if (at >= end)
+        at = 0;
+    end = HY_MIN(end, at + SCOUR_MAP);
+    for (unsigned n = 0; n < SCOUR_SPANS && given < SPAN_GRANULES && at < end; n++) {
+        uint32_t i = span_from(at, end);
+        at = i == NO_GRANULE ? end : i + SPAN_GRANULES;
+        if (i != NO_GRANULE)
+            given += scour_span(i, SPAN_GRANULES - given);
+    }
+    __atomic_store_n(&next, at, __ATOMIC_RELAXED);
 }
 
 void central_trim(enum hy_tier t)

@@ -14,6 +14,11 @@ struct free_run {
     uint32_t len, near, holes;
 };
 
+bool heap_dram_is_short(void)
+{
+    return __atomic_load_n(&dram, __ATOMIC_RELAXED) >= HEAP_DRAM_CHEAP;
+}
+
 static struct run_set *set_of(struct pages *p, uint8_t state)
 {
     return state == RUN_DIRTY ? &p->dirty : &p->clean;
@@ -193,8 +198,7 @@ static void sift_all(enum hy_tier t)
  * anybody; DRAM comes to whoever touches memory next. */
 static bool by_place(enum hy_tier t)
 {
-    return t == HY_DRAM && hy_hg.host.lies_far && !hy_pages[t].tight &&
-           __atomic_load_n(&dram, __ATOMIC_RELAXED) >= HEAP_DRAM_CHEAP;
+    return t == HY_DRAM && hy_hg.host.lies_far && !hy_pages[t].tight && heap_dram_is_short();
 }
 
 /* Pages that may lie on DRAM and be kept all the same. */
@@ -209,7 +213,7 @@ static inline uint64_t dirty_limit(enum hy_tier t)
 {
     const struct pages *p = &hy_pages[t];
     enum keep_mood mood = p->tight ? KEEP_TIGHT : KEEP_USUAL;
-    if (HY_UNLIKELY(__atomic_load_n(&dram, __ATOMIC_RELAXED) >= HEAP_DRAM_CHEAP))
+    if (HY_UNLIKELY(heap_dram_is_short()))
         mood = by_place(t) ? KEEP_FAR : KEEP_LITTLE;
     uint64_t limit = keep_limit(&p->keep, live_pages(p), mood);
     return limit - HY_MIN(limit, p->parked);

@@ -40,6 +40,7 @@ struct granule {
             union {
                 struct { /* RUN_SPAN */
                     uint16_t n_free, n_blocks, first_word;
+                    uint16_t gone; /* bit k: page k is not in memory, nor charged (span_pages.h) */
                 };
                 struct {            /* RUN_CLEAN, RUN_DIRTY: none, or pages of it that */
                     uint32_t near;  /* may lie on DRAM, if it is DRAM's (not more), */
@@ -68,6 +69,12 @@ struct heap_global {
     struct heap_host host;
 };
 extern struct heap_global hy_hg;
+
+/* A span's blocks, a bit each: 1 = free. */
+static inline uint64_t *span_bits(uint32_t span)
+{
+    return (void *)(hy_hg.g + span + 1);
+}
 
 static inline uint32_t granule_of(const void *p)
 {
@@ -130,6 +137,8 @@ void pages_free(uint32_t head);
 void pages_shrink(uint32_t head, uint32_t len);
 /* Lengthen a RUN_LARGE into a free neighbour; false if there is none. */
 bool pages_grow(uint32_t head, uint32_t len);
+/* free_runs.c: others have a use for DRAM that is free (heap_set_dram). */
+bool heap_dram_is_short(void);
 void pages_decay(enum hy_tier t, size_t max_bytes);
 void pages_purge_all(enum hy_tier t);
 void pages_stats(enum hy_tier t, struct heap_stats *ret);
@@ -146,6 +155,9 @@ unsigned central_take(unsigned bin, void **out, unsigned want, bool force);
 /* Of one tier and class, whoever owns them. */
 void central_give(void *const *in, unsigned n);
 void central_trim(enum hy_tier t);
+/* While DRAM is short, before more of it is taken: pages of spans that nobody uses go back. No lock
+ * is held. */
+void central_scour(void);
 void central_prefork(void);
 void central_postfork(void);
 bool central_is_valid(void);

@@ -50,9 +50,76 @@ static void idle_dram_is_kept_where_it_is_cheap(void **state)
     heap_free(live);
 }
 
+#define BLOCKS 8000u
+#define FEW    64u
+
+static unsigned char *block[BLOCKS];
+
+static unsigned char mark_of(unsigned i)
+{
+    return (unsigned char)(i * 7 + 1);
+}
+
+static void fill(unsigned i, size_t size)
+{
+    if (!block[i])
+        memset(block[i] = heap_alloc(size, &dram), mark_of(i), size);
+}
+
+static void check_and_free(unsigned i, size_t size)
+{
+    for (size_t k = 0; k < size; k++)
+        assert_int_equal(block[i][k], mark_of(i));
+    heap_free(block[i]);
+    block[i] = NULL;
+}
+
+/* Blocks of `size`, of which one in FEW stays, then others: they may take what those have left. */
+static void grow_beside_few(size_t size, size_t other_size)
+{
+    static void *other[BLOCKS];
+    size_t n = HY_MIN(BLOCKS * size / 2 / other_size, BLOCKS);
+    uint64_t before = charged[HY_DRAM];
+    for (unsigned i = 0; i < BLOCKS; i++)
+        fill(i, size);
+    for (unsigned i = 0; i < BLOCKS; i++)
+        if (i % FEW)
+            check_and_free(i, size);
+    for (size_t i = 0; i < n; i++)
+        memset(other[i] = heap_alloc(other_size, &dram), 0xaa, other_size);
+    /* No more than there was already, which is twice as much as they need. */
+    uint64_t grown = charged[HY_DRAM] - before;
+    assert_in_range(grown, n * other_size, BLOCKS * size + 8 * HEAP_CHUNK);
+    assert_true(heap_is_valid());
+    for (unsigned i = 0; i < BLOCKS; i += FEW) /* what stayed is as it was, */
+        check_and_free(i, size);
+    for (unsigned i = 0; i < BLOCKS; i++) /* and so is what comes where pages had gone */
+        fill(i, size);
+    assert_true(charged[HY_DRAM] - before >= BLOCKS * size + n * other_size);
+    for (unsigned i = 0; i < BLOCKS; i++)
+        check_and_free(i, size);
+    for (size_t i = 0; i < n; i++)
+        heap_free(other[i]);
+    heap_trim(HY_DRAM);
+    assert_int_equal(charged[HY_DRAM], before);
+}
+
+/* Few blocks that live do not keep the pages of their spans from blocks of another size. */
+static void few_live_blocks_keep_few_pages(void **state)
+{
+    (void)state;
+    heap_trim(HY_DRAM);
+    heap_set_dram(HEAP_DRAM_SHORT);
+    grow_beside_few(320, 2560);
+    grow_beside_few(640, 2560);
+    grow_beside_few(1152, 2560);
+    heap_set_dram(HEAP_DRAM_AMPLE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        HEAP_TEST(few_live_blocks_keep_few_pages),
         HEAP_TEST(idle_dram_is_kept_where_it_is_cheap),
     };
     return cmocka_run_group_tests(tests, make_heap, NULL);
