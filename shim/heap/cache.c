@@ -20,6 +20,8 @@
  * a thread that sleeps, so those of many threads never grow large. */
 #define ALL_HOLD  (32 * HY_MIB)
 #define EACH_HOLD (16 * HY_KIB)
+/* Of DRAM: what lies in caches serves nobody, and there may be little. */
+#define HOLD_PART 32u
 
 /* What every thread starts with, and what it ends with: all bins unusable. */
 static struct thread_cache no_cache = {.state = CACHE_NONE, .sample = INT64_MAX};
@@ -119,10 +121,19 @@ static uint32_t room(const struct cache_bin *b)
     return (uint32_t)(b->end - b->bottom);
 }
 
+static uint64_t all_hold; /* 0: nobody has told how much DRAM there is */
+
+void heap_bound_caches(uint64_t dram)
+{
+    __atomic_store_n(&all_hold, HY_MAX(HY_MIN(dram / HOLD_PART, ALL_HOLD), 1u), __ATOMIC_RELAXED);
+}
+
 /* Its part of what all may hold. */
 static bool may_hold(const struct thread_cache *tc, uint32_t more)
 {
-    uint64_t each = ALL_HOLD / HY_MAX(__atomic_load_n(&live, __ATOMIC_RELAXED), 1u);
+    uint64_t bound = __atomic_load_n(&all_hold, __ATOMIC_RELAXED);
+    uint64_t each =
+        (bound ? bound : ALL_HOLD) / HY_MAX(__atomic_load_n(&live, __ATOMIC_RELAXED), 1u);
     return tc->holds + more <= HY_MAX(each, (uint64_t)EACH_HOLD);
 }
 

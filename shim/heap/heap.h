@@ -140,6 +140,9 @@ void heap_note_altered(const void *base, size_t bytes);
 /* This thread can have no more memory (seccomp's strict mode): its blocks come from what there is.
  */
 void heap_confine(bool is);
+/* So much DRAM is there for this process: the caches of its threads hold a small part of it. What
+ * they hold already they keep. */
+void heap_bound_caches(uint64_t dram);
 void heap_all_resident(bool is); /* mlockall: what is not needed costs as much as what is */
 /* Give back what has lain free since the last tick; at most max_bytes. */
 void heap_decay(enum hy_tier t, size_t max_bytes);

@@ -215,6 +215,7 @@ void policy_init(const struct hy_settings *s, const struct runtime_machine *m)
     hy_pol.shared = hy_amount_bytes(s->dram_shared, m->dram_bytes);
     hy_pol.limit[HY_DRAM] = HY_MIN(hy_pol.limit[HY_DRAM], hy_pol.shared);
     floor_init(s, m, hy_pol.limit[HY_DRAM], hy_pol.shared);
+    heap_bound_caches(hy_pol.limit[HY_DRAM]);
     hy_pol.lease = HY_MIN(HY_MAX(hy_pol.shared / 64, (uint64_t)HEAP_CHUNK), 16 * HY_MIB);
     hy_pol.lease &= ~(uint64_t)(HEAP_CHUNK - 1);
     hy_pol.lease =

@@ -24,43 +24,6 @@ static void like_blocks_begin_everywhere(void **state)
     assert_true(heap_is_valid());
 }
 
-/* A size that programs do ask for, 8 KiB and a header, does not take three pages. */
-static void what_is_little_more_than_two_pages_is_packed(void **state)
-{
-    enum { N = 700 };
-    static void *p[N];
-    uint64_t before = charged[HY_DRAM];
-    (void)state;
-    for (int i = 0; i < N; i++)
-        assert_non_null(p[i] = heap_alloc(8192 + 40, &dram));
-    assert_in_range(charged[HY_DRAM] - before, N * 8232, N * 9600);
-    for (int i = 0; i < N; i++)
-        heap_free(p[i]);
-    assert_true(heap_is_valid());
-}
-
-/* A block that takes the run of another uses the lines that it has used: 129 of its 192, not all.
- */
-static void a_run_keeps_its_colour(void **state)
-{
-    enum { N = 61 };
-    void *p[N];
-    unsigned same = 0;
-    (void)state;
-    for (int i = 0; i < N; i++)
-        assert_non_null(p[i] = heap_alloc(8 * HY_KIB + 2100, &dram));
-    for (int i = 0; i < N; i++) {
-        void *before = p[i];
-        heap_free(p[i]);
-        assert_non_null(p[i] = heap_alloc(8 * HY_KIB + 2100, &dram));
-        same += p[i] == before;
-    }
-    for (int i = 0; i < N; i++)
-        heap_free(p[i]);
-    assert_int_equal(same, N);
-    assert_true(heap_is_valid());
-}
-
 /* PM that was given back cannot be had again: the other tier serves, accounts stay right. */
 static void a_medium_without_room_is_not_used(void **state)
 {
@@ -509,8 +472,6 @@ int main(void)
         HEAP_TEST(small_classes_return_to_the_favoured_tier),
         HEAP_TEST(every_small_size_has_the_bin_of_its_class),
         HEAP_TEST(large_blocks_do_not_share_their_place_in_a_page),
-        HEAP_TEST(a_run_keeps_its_colour),
-        HEAP_TEST(what_is_little_more_than_two_pages_is_packed),
         HEAP_TEST(a_block_freed_twice_is_handed_out_once),
         HEAP_TEST(realloc_grows_where_it_lies_when_it_can),
         HEAP_TEST(wrong_frees_are_ignored),

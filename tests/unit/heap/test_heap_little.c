@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Where DRAM is little: blocks that are packed, lines that are used again, caches that hold little
+ * of it. */
+#include "heap_util.h"
+
+/* A size that programs do ask for, 8 KiB and a header, does not take three pages. */
+static void what_is_little_more_than_two_pages_is_packed(void **state)
+{
+    enum { N = 700 };
+    static void *p[N];
+    uint64_t before = charged[HY_DRAM];
+    (void)state;
+    for (int i = 0; i < N; i++)
+        assert_non_null(p[i] = heap_alloc(8192 + 40, &dram));
+    assert_in_range(charged[HY_DRAM] - before, N * 8232, N * 9600);
+    for (int i = 0; i < N; i++)
+        heap_free(p[i]);
+    assert_true(heap_is_valid());
+}
+
+/* A block that takes the run of another uses the lines that it has used: 129 of its 192, not all.
+ */
+static void a_run_keeps_its_colour(void **state)
+{
+    enum { N = 61 };
+    void *p[N];
+    unsigned same = 0;
+    (void)state;
+    for (int i = 0; i < N; i++)
+        assert_non_null(p[i] = heap_alloc(8 * HY_KIB + 2100, &dram));
+    for (int i = 0; i < N; i++) {
+        void *before = p[i];
+        heap_free(p[i]);
+        assert_non_null(p[i] = heap_alloc(8 * HY_KIB + 2100, &dram));
+        same += p[i] == before;
+    }
+    for (int i = 0; i < N; i++)
+        heap_free(p[i]);
+    assert_int_equal(same, N);
+    assert_true(heap_is_valid());
+}
+
+/* What lies in a cache serves nobody, and 1 MiB may be a third of the DRAM there is. */
+static void caches_hold_a_small_part_of_dram(void **state)
+{
+    enum { N = 300 };
+    static void *p[N];
+    (void)state;
+    heap_free(heap_alloc(16, &dram));
+    heap_bound_caches(4 * HY_MIB);
+    for (unsigned round = 0; round < 4; round++)
+        for (size_t n = 64; n <= 4096; n += 64) {
+            for (int i = 0; i < N; i++)
+                assert_non_null(p[i] = heap_alloc(n, &dram));
+            for (int i = 0; i < N; i++)
+                heap_free(p[i]);
+        }
+    assert_in_range(hy_cache->holds, 16 * HY_KIB, 128 * HY_KIB);
+    heap_bound_caches(UINT64_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        HEAP_TEST(what_is_little_more_than_two_pages_is_packed),
+        HEAP_TEST(a_run_keeps_its_colour),
+        HEAP_TEST(caches_hold_a_small_part_of_dram),
+    };
+    return cmocka_run_group_tests(tests, make_heap, NULL);
+}
