@@ -8,8 +8,9 @@
 #include "tools/ctl/explain.h"
 
 /* All of it fits a terminal of 80 columns, but for long names of files. */
-#define WIDTH       80
-#define SITES_SHOWN 20u
+#define WIDTH        80
+#define SITES_SHOWN  20u
+#define PHASES_SHOWN 5u
 
 /* "12.5M" */
 static const char *count(double n, char *buf, size_t cap)
@@ -114,6 +115,20 @@ static void text_behaviours(const struct profile *p)
     }
 }
 
+static void text_phases(const struct explained *e)
+{
+    const struct profile *p = &e->profile;
+    unsigned shown = e->all ? p->n_phases : HY_MIN(p->n_phases, PHASES_SHOWN);
+
+    if (p->n_phases < 2)
+        return;
+    for (unsigned i = 0; i < shown; i++)
+        printf("             from %" PRIu64 " ms: %s, slowdown on PM %.2f\n", p->phases[i].start_ms,
+               class_text(p->phases[i].cls), p->phases[i].slowdown);
+    if (shown < p->n_phases)
+        printf("             and %u more phases (--all)\n", p->n_phases - shown);
+}
+
 static void text_class(const struct explained *e)
 {
     const struct profile *p = &e->profile;
@@ -126,9 +141,7 @@ static void text_class(const struct explained *e)
         printf("             waits for %.0f%% of a miss's latency; %.0f%% of lines can be "
                "foreseen\n",
                100 * p->exposure, 100 * HY_MAX(p->foreseen, 0));
-    for (unsigned i = 0; p->n_phases > 1 && i < p->n_phases; i++)
-        printf("             from %" PRIu64 " ms: %s, slowdown on PM %.2f\n", p->phases[i].start_ms,
-               class_text(p->phases[i].cls), p->phases[i].slowdown);
+    text_phases(e);
     text_behaviours(p);
     if (p->slowdown > 0)
         printf("  slowdown   %.2f with all on PM, as recorded\n", p->slowdown);

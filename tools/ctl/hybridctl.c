@@ -149,7 +149,7 @@ static const struct command {
      "  --dram SIZE         with so much DRAM: 512M, 8G, 25% (of this machine)\n"
      "  --machine WHICH     with the figures of a technology (optane, cxl, stt-ram, pram,\n"
      "                      remote-numa) or of a machine file; see hybridctl calibrate\n"
-     "  --all               all call sites, not only the first 20\n"
+     "  --all               all call sites and phases, not only the first 20 and 5\n"
      "  --json              for programs\n"
      "\n"
      "Status 1: it cannot be read, or is no profile; 2: a wrong option or value.\n"},
