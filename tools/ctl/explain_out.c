@@ -25,19 +25,6 @@ static const char *count(double n, char *buf, size_t cap)
     return buf;
 }
 
-/* "12.5M" of "12.5 MiB" */
-static const char *short_size(uint64_t bytes, char *buf, size_t cap)
-{
-    char *unit;
-    (void)ctl_size(bytes, buf, cap);
-    unit = strchr(buf, ' ');
-    if (unit) {
-        unit[0] = unit[1];
-        unit[1] = '\0';
-    }
-    return buf;
-}
-
 static const char *class_text(enum hy_class c)
 {
     switch (c) {
@@ -206,7 +193,7 @@ static void text_site(const struct explained *e, unsigned number, unsigned i)
     const struct plan_site *s = &e->site[i];
     double per_byte = e->plan.place[i].saves_ns / (double)HY_MAX(s->bytes, (uint64_t)1);
     bool known = e->counted || s->fixed;
-    char a[32], b[32], r[32] = "-", w[32] = "-", saves[32] = "-", name[25];
+    char a[16], b[16], r[32] = "-", w[32] = "-", saves[32] = "-", name[25];
 
     if (e->counted) {
         count(s->reads, r, sizeof(r));
@@ -214,8 +201,8 @@ static void text_site(const struct explained *e, unsigned number, unsigned i)
         snprintf(saves, sizeof(saves), per_byte < 10 ? "%.2f" : "%.0f", per_byte);
     }
     printf(" %4u  %-24s %7s %7s %6s %6s %5s  %-4s %s\n", number,
-           short_name(explain_name(e, i), name, sizeof(name)), short_size(s->bytes, a, sizeof(a)),
-           s->block ? short_size(s->block, b, sizeof(b)) : "-", r, w, saves, tier_text(e, i),
+           short_name(explain_name(e, i), name, sizeof(name)), ctl_short_size(s->bytes, a),
+           s->block ? ctl_short_size(s->block, b) : "-", r, w, saves, tier_text(e, i),
            known ? reasons[e->plan.place[i].why].word : "-");
 }
 
