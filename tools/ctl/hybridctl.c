@@ -35,9 +35,9 @@ static const struct command {
     {"status", ctl_status, "show who shares the DRAM now",
      "status [--json] [--registry FILE] [--watch SECONDS]",
      "Every participant of the registry: class and how sure it is, bytes on each\n"
-     "tier, the DRAM it wishes and the DRAM it is asked for, bytes moved so far,\n"
-     "threads (and how many may run at a time), the predicted slowdown on PM, and the\n"
-     "age of what it told last.\n"
+     "tier, DRAM wished for (+) or to be given up (-), bytes moved so far, threads\n"
+     "(and how many may run at a time), the predicted slowdown with all data on PM,\n"
+     "and the age of what was told last.\n"
      "\n"
      "  --json              for programs\n"
      "  --registry FILE     another registry than HYBRID_REGISTRY or this user's own\n"
