@@ -181,6 +181,11 @@ class Order(unittest.TestCase):
             self.assertEqual(sorted(i for _, i, _, _ in plan), list(range(n)))
             self.assertTrue(all(len(beside) < planner.slots for _, _, _, beside in plan))
 
+    def test_jobs_that_end_at_the_same_moment_are_beside_none_that_begins_then(self):
+        jobs = batch_jobs.parse('name=a p\nname=b q\nafter=a r\n', 'f')
+        plan = order.rehearse(order.Planner(jobs, {}, 2, 0.1), 0.0, lambda i: 1.0)
+        self.assertEqual([(at, i, beside) for at, i, _, beside in plan], [(0.0, 0, []), (0.0, 1, [0]), (1.0, 2, [])])
+
     def test_time_left(self):
         self.assertIsNone(order.remaining([None], [None], 2))
         self.assertEqual(order.remaining([10, 10, 4], [], 2), 14)

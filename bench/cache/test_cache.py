@@ -196,7 +196,7 @@ class CacheTest(unittest.TestCase):
         os.mkdir(self.dir + '/empty')
         p = self.start('streams', [ARGS.build + '/bench/cache/emu-streams', self.dir],
                        HYBRID_CACHE=f'group:{self.dir}/empty')
-        self.until('it is told', lambda: f'HYBRID_CACHE=group:{self.dir}/empty: {self.dir} tells of no '
+        self.until('it is told', lambda: f'HYBRID_CACHE=group:{self.dir}/empty: {self.dir} offers no '
                    'shares of the last-level cache' in p.stderr.readline())
         put(self.dir + '/end', '')
         _, err = p.communicate(timeout=PATIENCE_S)

@@ -63,6 +63,13 @@ class Commands(Case):
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("doctor", done.stderr)
 
+    def test_help_fits_80_columns(self):
+        commands = re.findall(r"(?m)^  ([a-z]+)  ", ctl("--help").stdout)
+        self.assertGreater(len(commands), 10)
+        for command in commands:
+            long = [line for line in ctl("help", command).stdout.splitlines() if len(line) > 80]
+            self.assertEqual(long, [], command)
+
     def test_help_and_version(self):
         for args in (["--help"], ["help"]):
             self.assertIn("status", ctl(*args).stdout)

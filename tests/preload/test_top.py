@@ -72,6 +72,10 @@ class TopLines(Case):
         def told(cls, ways, *command):
             return self.after(316, struct.pack('<2I', cls, ways), *command)
 
+        def in_json(*command):
+            entry, = json.loads(told(streams, 5, *command, '--json'))['participants']
+            return entry['cache_class'], entry['cache_ways']
+
         for command in (('status',), ('top', '--once', '--interval', '0.1')):
             for cls, ways, said in (
                 (streams, 2, '%d keeps to 2 ways of the last-level cache: it streams through its data'),
@@ -80,8 +84,7 @@ class TopLines(Case):
                 (streams, 0, '%d streams through its data, and fills all of the last-level cache')):
                 self.until(lambda: re.search(r'(?m)^ *%s$' % (said % p.pid), told(cls, ways, *command)), said)
             self.until(lambda: 'last-level cache' not in told(reuses, 0, *command), 'nothing to tell')
-            entry, = json.loads(told(streams, 5, *command, '--json'))['participants']
-            self.assertEqual((entry['cache_class'], entry['cache_ways']), ('streams', 5))
+            self.until(lambda: in_json(*command) == ('streams', 5), 'told in JSON')
 
     def test_who_is_paced_and_for_whom(self):
         p = self.hold(40, HYBRID_CLASS='bandwidth', HYBRID_INTERVAL='60s')

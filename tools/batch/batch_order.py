@@ -248,10 +248,11 @@ def rehearse(planner, start, seconds):
             c = planner.next(now)
         if not ends:
             return out
-        index = min(ends, key=lambda i: (ends[i], i))
-        now = ends.pop(index)
-        planner.ended(index, now, True)
-        key = planner.jobs[index].key
-        if key not in planner.facts:
-            assumed.add(key)
-            planner.facts[key] = Facts()
+        now = min(ends.values())
+        for index in sorted(i for i, end in ends.items() if end == now):
+            del ends[index]
+            planner.ended(index, now, True)
+            key = planner.jobs[index].key
+            if key not in planner.facts:
+                assumed.add(key)
+                planner.facts[key] = Facts()

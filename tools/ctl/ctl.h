@@ -46,6 +46,8 @@ enum hy_opt_id ctl_find_option(const char *name, const char *prefix);
 
 /* "12.5 GiB" */
 const char *ctl_size(uint64_t bytes, char *buf, size_t cap);
+/* At most five columns: 1023M, 12.5G; nothing is "-". */
+const char *ctl_short_size(uint64_t bytes, char buf[16]);
 /* In lines of up to `width` columns, each indented. */
 void ctl_print_wrapped(const char *text, unsigned indent, unsigned width);
 /* The same, where the first line stands at its indent already. */

@@ -8,8 +8,9 @@
 #include "tools/ctl/explain.h"
 
 /* All of it fits a terminal of 80 columns, but for long names of files. */
-#define WIDTH       80
-#define SITES_SHOWN 20u
+#define WIDTH        80
+#define SITES_SHOWN  20u
+#define PHASES_SHOWN 5u
 
 /* "12.5M" */
 static const char *count(double n, char *buf, size_t cap)
@@ -21,19 +22,6 @@ static const char *count(double n, char *buf, size_t cap)
         u++;
     }
     snprintf(buf, cap, u == 0 || n >= 100 ? "%.0f%s" : "%.1f%s", n, unit[u]);
-    return buf;
-}
-
-/* "12.5M" of "12.5 MiB" */
-static const char *short_size(uint64_t bytes, char *buf, size_t cap)
-{
-    char *unit;
-    (void)ctl_size(bytes, buf, cap);
-    unit = strchr(buf, ' ');
-    if (unit) {
-        unit[0] = unit[1];
-        unit[1] = '\0';
-    }
     return buf;
 }
 
@@ -114,6 +102,20 @@ static void text_behaviours(const struct profile *p)
     }
 }
 
+static void text_phases(const struct explained *e)
+{
+    const struct profile *p = &e->profile;
+    unsigned shown = e->all ? p->n_phases : HY_MIN(p->n_phases, PHASES_SHOWN);
+
+    if (p->n_phases < 2)
+        return;
+    for (unsigned i = 0; i < shown; i++)
+        printf("             from %" PRIu64 " ms: %s, slowdown on PM %.2f\n", p->phases[i].start_ms,
+               class_text(p->phases[i].cls), p->phases[i].slowdown);
+    if (shown < p->n_phases)
+        printf("             and %u more phases (--all)\n", p->n_phases - shown);
+}
+
 static void text_class(const struct explained *e)
 {
     const struct profile *p = &e->profile;
@@ -126,9 +128,7 @@ static void text_class(const struct explained *e)
         printf("             waits for %.0f%% of a miss's latency; %.0f%% of lines can be "
                "foreseen\n",
                100 * p->exposure, 100 * HY_MAX(p->foreseen, 0));
-    for (unsigned i = 0; p->n_phases > 1 && i < p->n_phases; i++)
-        printf("             from %" PRIu64 " ms: %s, slowdown on PM %.2f\n", p->phases[i].start_ms,
-               class_text(p->phases[i].cls), p->phases[i].slowdown);
+    text_phases(e);
     text_behaviours(p);
     if (p->slowdown > 0)
         printf("  slowdown   %.2f with all on PM, as recorded\n", p->slowdown);
@@ -193,7 +193,7 @@ static void text_site(const struct explained *e, unsigned number, unsigned i)
     const struct plan_site *s = &e->site[i];
     double per_byte = e->plan.place[i].saves_ns / (double)HY_MAX(s->bytes, (uint64_t)1);
     bool known = e->counted || s->fixed;
-    char a[32], b[32], r[32] = "-", w[32] = "-", saves[32] = "-", name[25];
+    char a[16], b[16], r[32] = "-", w[32] = "-", saves[32] = "-", name[25];
 
     if (e->counted) {
         count(s->reads, r, sizeof(r));
@@ -201,8 +201,8 @@ static void text_site(const struct explained *e, unsigned number, unsigned i)
         snprintf(saves, sizeof(saves), per_byte < 10 ? "%.2f" : "%.0f", per_byte);
     }
     printf(" %4u  %-24s %7s %7s %6s %6s %5s  %-4s %s\n", number,
-           short_name(explain_name(e, i), name, sizeof(name)), short_size(s->bytes, a, sizeof(a)),
-           s->block ? short_size(s->block, b, sizeof(b)) : "-", r, w, saves, tier_text(e, i),
+           short_name(explain_name(e, i), name, sizeof(name)), ctl_short_size(s->bytes, a),
+           s->block ? ctl_short_size(s->block, b) : "-", r, w, saves, tier_text(e, i),
            known ? reasons[e->plan.place[i].why].word : "-");
 }
 

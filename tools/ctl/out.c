@@ -48,6 +48,21 @@ const char *ctl_size(uint64_t bytes, char *buf, size_t cap)
     return buf;
 }
 
+const char *ctl_short_size(uint64_t bytes, char buf[16])
+{
+    static const char unit[] = "BKMGTP";
+    double v = (double)bytes;
+    unsigned u = 0;
+
+    for (; v >= 1000 && u + 2 < sizeof(unit); u++)
+        v /= 1024;
+    if (bytes == 0)
+        snprintf(buf, 16, "-");
+    else
+        snprintf(buf, 16, u == 0 || v >= 99.95 ? "%.0f%c" : "%.1f%c", v, unit[u]);
+    return buf;
+}
+
 void ctl_print_wrapped_from(const char *text, unsigned indent, unsigned width)
 {
     unsigned column = 0;

@@ -58,6 +58,16 @@ double ctl_registry_paced_seconds(const struct registry_entry *e)
     return e->published.paced && since < now ? (double)(now - since) / 1e9 : 0.0;
 }
 
+const char *ctl_registry_wish_text(const struct registry_published *t, char buf[32])
+{
+    char size[16];
+    bool asked = t->asked_bytes > 0;
+    uint64_t bytes = asked ? t->asked_bytes : t->wish_bytes;
+
+    snprintf(buf, 32, "%s%s", bytes == 0 ? "" : asked ? "-" : "+", ctl_short_size(bytes, size));
+    return buf;
+}
+
 bool ctl_registry_pacing_text(const struct registry_view *v, const struct registry_entry *e,
                               char *buf, size_t cap)
 {

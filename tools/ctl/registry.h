@@ -15,6 +15,8 @@ int ctl_registry_look(const char *path, struct registry_view *ret);
 double ctl_registry_age(const struct registry_entry *e);
 /* For how long it has been waiting for admission; 0: it runs. */
 double ctl_registry_waits(const struct registry_entry *e);
+/* DRAM that it would like ("+1.2G"), or is asked to give up ("-1.2G"), or "-". */
+const char *ctl_registry_wish_text(const struct registry_published *t, char buf[32]);
 /* Since it is paced; 0: it is not. */
 double ctl_registry_paced_seconds(const struct registry_entry *e);
 /* A sentence about it, for whom, to how many threads, since when; false: it is not paced. */

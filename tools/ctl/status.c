@@ -2,6 +2,8 @@
  * hybridctl status: the participants of the registry. */
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -11,17 +13,20 @@
 
 static struct registry_view view; /* ~40 KiB: not for the stack */
 
+#define TEXT_COLUMN 2u
+
+/* 80 columns. */
 static void print_row(const char *pid, const char *name, const char *cls, uint64_t dram,
-                      uint64_t pm, uint64_t wish, uint64_t asked, uint64_t moved,
-                      const char *threads, const char *slow, const char *age)
+                      uint64_t pm, const char *wish, uint64_t moved, const char *threads,
+                      const char *slow, const char *age)
 {
-    char a[32], b[32], c[32], d[32], e[32];
-    printf("%8s  %-15s %-15s %10s %10s %10s %10s %10s %8s %9s %8s\n", pid, name, cls,
-           ctl_size(dram, a, sizeof(a)), ctl_size(pm, b, sizeof(b)), ctl_size(wish, c, sizeof(c)),
-           ctl_size(asked, d, sizeof(d)), ctl_size(moved, e, sizeof(e)), threads, slow, age);
+    char a[16], b[16], c[16];
+    printf("%7s  %-12s %-13s %6s %6s %6s %6s %5s %5s %4s\n", pid, name, cls,
+           ctl_short_size(dram, a), ctl_short_size(pm, b), wish, ctl_short_size(moved, c), threads,
+           slow, age);
 }
 
-/* "3.21": as the data lie, over all of them on DRAM; with all on PM in brackets. */
+/* "3.21": with all data on PM, over all of them on DRAM. */
 static void slowdown_text(const struct registry_published *t, char *buf, size_t cap)
 {
     if (t->slowdown == 0)
@@ -33,10 +38,10 @@ static void slowdown_text(const struct registry_published *t, char *buf, size_t 
 static void print_entry(const struct registry_entry *e)
 {
     const struct registry_published *t = &e->published;
-    char pid[16], age[32], name[TEXT_QUOTE_CAP], cls[32], threads[32], slow[32];
+    char pid[16], age[32], name[TEXT_QUOTE_CAP], cls[32], threads[32], slow[32], wish[32];
 
     snprintf(pid, sizeof(pid), "%d", e->pid);
-    snprintf(age, sizeof(age), "%.1f s", ctl_registry_age(e));
+    snprintf(age, sizeof(age), "%.0fs", ctl_registry_age(e));
     snprintf(cls, sizeof(cls), t->confidence ? "%s %u%%" : "%s", hy_class_name(t->cls),
              t->confidence / 10);
     if (t->arrived_ns) /* before main: there is no more to say of it */
@@ -44,8 +49,21 @@ static void print_entry(const struct registry_entry *e)
     snprintf(threads, sizeof(threads), t->cap ? "%u/%u" : "%u", t->threads, t->cap);
     slowdown_text(t, slow, sizeof(slow));
     print_row(pid, ctl_registry_name(e, name, sizeof(name)), cls, e->dram_bytes, t->pm_bytes,
-              t->wish_bytes, t->asked_bytes, t->promoted_bytes + t->demoted_bytes, threads, slow,
+              ctl_registry_wish_text(t, wish), t->promoted_bytes + t->demoted_bytes, threads, slow,
               age);
+}
+
+static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static void say(const char *fmt, ...)
+{
+    unsigned width = UINT_MAX, height = 0;
+    char text[320];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    ctl_screen_size(&width, &height);
+    ctl_print_wrapped(text, TEXT_COLUMN, width);
 }
 
 /* What each asks of the memories, and who makes way for whom, in sentences. */
@@ -57,28 +75,28 @@ static void print_traffic(void)
         const struct registry_entry *e = &view.entry[i];
         const struct registry_published *t = &e->published;
         if (t->ebw_dram + t->ebw_pm > 0)
-            printf("%8d  asks %.2f of DRAM and %.2f of PM (ns of latency for each ns), %u %% of "
-                   "that on PM written, %.1f threads writing there\n",
-                   e->pid, t->ebw_dram / 1000.0, t->ebw_pm / 1000.0, t->pm_written / 10,
-                   t->writers / 1000.0);
+            say("%d asks %.2f of DRAM and %.2f of PM (ns of latency for each ns), %u %% of that on "
+                "PM written, %.1f threads writing there",
+                e->pid, t->ebw_dram / 1000.0, t->ebw_pm / 1000.0, t->pm_written / 10,
+                t->writers / 1000.0);
         if (t->hindered >= 1010)
-            printf("%8d  is slower by %.0f %% by the others' writes to PM, as predicted\n", e->pid,
-                   (t->hindered - 1000) / 10.0);
+            say("%d is slower by %.0f %% by the others' writes to PM, as predicted", e->pid,
+                (t->hindered - 1000) / 10.0);
         if (t->time_at[0] > 0)
-            printf("%8d  is predicted to take %.1f times as long without DRAM as with all its data "
-                   "there, %.1f times with half, %.1f times as they lie; weight %.2f\n",
-                   e->pid, t->time_at[0] / 1000.0, t->time_at[REGISTRY_CURVE / 2] / 1000.0,
-                   t->curve_now / 1000.0, t->weight / 100.0);
+            say("%d is predicted to take %.1f times as long without DRAM as with all its data "
+                "there, %.1f times with half, %.1f times as they lie; weight %.2f",
+                e->pid, t->time_at[0] / 1000.0, t->time_at[REGISTRY_CURVE / 2] / 1000.0,
+                t->curve_now / 1000.0, t->weight / 100.0);
         if (ctl_registry_pacing_text(&view, e, text, sizeof(text)))
-            printf("%8s  %s\n", "", text);
+            say("%s", text);
         if (ctl_registry_cache_text(e, text, sizeof(text)))
-            printf("%8s  %s\n", "", text);
+            say("%s", text);
     }
 }
 
 static void print_text(const char *path)
 {
-    char size[32], threads[32];
+    char size[32], threads[32], wish[16], whole[32];
     struct ctl_totals t = ctl_registry_totals(&view);
 
     printf("Registry %s, DRAM for all: %s\n", path, ctl_size(view.dram_budget, size, sizeof(size)));
@@ -86,13 +104,13 @@ static void print_text(const char *path)
         puts("No participant.");
         return;
     }
-    printf("%8s  %-15s %-15s %10s %10s %10s %10s %10s %8s %9s %8s\n", "PID", "NAME", "CLASS",
-           "DRAM", "PM", "WISHES", "ASKED", "MOVED", "THREADS", "SLOWDOWN", "AGE");
+    printf("%7s  %-12s %-13s %6s %6s %6s %6s %5s %5s %4s\n", "PID", "NAME", "CLASS", "DRAM", "PM",
+           "WISH", "MOVED", "THR", "SLOW", "AGE");
     for (unsigned i = 0; i < view.n; i++)
         print_entry(&view.entry[i]);
     snprintf(threads, sizeof(threads), "%llu", (unsigned long long)t.threads);
-    print_row("", "together", "", t.dram, t.pm, t.wish, t.asked, t.promoted + t.demoted, threads,
-              "", "");
+    snprintf(whole, sizeof(whole), "%s%s", t.wish ? "+" : "", ctl_short_size(t.wish, wish));
+    print_row("", "together", "", t.dram, t.pm, whole, t.promoted + t.demoted, threads, "", "");
     print_traffic();
 }
 

@@ -119,22 +119,6 @@ static void put(struct screen_line *l, const char *fmt, ...)
         l->len = HY_MIN(l->len + (size_t)n, sizeof(l->text) - 1);
 }
 
-/* At most five columns: 1023M, 12.5G; nothing is "-". */
-static const char *short_size(uint64_t bytes, char buf[16])
-{
-    static const char unit[] = "BKMGTP";
-    double v = (double)bytes;
-    unsigned u = 0;
-
-    for (; v >= 1000 && u + 2 < sizeof(unit); u++)
-        v /= 1024;
-    if (bytes == 0)
-        snprintf(buf, 16, "-");
-    else
-        snprintf(buf, 16, u == 0 || v >= 99.95 ? "%.0f%c" : "%.1f%c", v, unit[u]);
-    return buf;
-}
-
 static const char *ratio(uint32_t milli, char buf[16])
 {
     if (milli == 0)
@@ -251,17 +235,6 @@ static void print_titles(struct paper *p)
     flush_line(p, &l, "7");
 }
 
-static void put_wish(struct screen_line *l, const struct registry_published *t)
-{
-    char a[16], with_sign[24] = "-";
-
-    if (t->asked_bytes)
-        snprintf(with_sign, sizeof(with_sign), "-%s", short_size(t->asked_bytes, a));
-    else if (t->wish_bytes)
-        snprintf(with_sign, sizeof(with_sign), "+%s", short_size(t->wish_bytes, a));
-    put(l, "%6s ", with_sign);
-}
-
 static void print_row(const struct top_row *r, struct paper *p)
 {
     static const char *const classes[HY_CLASS_MAX] = {"-", "cpu", "bandw", "laten"};
@@ -277,15 +250,15 @@ static void print_row(const struct top_row *r, struct paper *p)
         snprintf(sure, sizeof(sure), "wait");
     snprintf(threads, sizeof(threads), t->cap ? "%u/%u" : "%u", t->threads, t->cap);
     put(&l, "%7d %-*.*s %-5s %4s %5s %5s ", e->pid, n, n, ctl_registry_name(e, name, sizeof(name)),
-        classes[t->cls], sure, short_size(e->dram_bytes, a), short_size(t->pm_bytes, b));
+        classes[t->cls], sure, ctl_short_size(e->dram_bytes, a), ctl_short_size(t->pm_bytes, b));
     if (p->width >= WIDE) {
         put_bar(&l, 8, e->dram_bytes, e->dram_bytes + t->pm_bytes);
-        put(&l, " %5s %5s ", short_size(r->up_rate, a), short_size(r->down_rate, b));
+        put(&l, " %5s %5s ", ctl_short_size(r->up_rate, a), ctl_short_size(r->down_rate, b));
     } else {
-        put(&l, "%5s ", short_size(r->up_rate + r->down_rate, a));
+        put(&l, "%5s ", ctl_short_size(r->up_rate + r->down_rate, a));
     }
-    put(&l, "%5s %5s ", short_size(t->written_bytes, a), threads);
-    put_wish(&l, t);
+    put(&l, "%5s %5s ", ctl_short_size(t->written_bytes, a), threads);
+    put(&l, "%6s ", ctl_registry_wish_text(t, threads));
     put(&l, "%4s ", ratio(t->slowdown, a));
     if (p->width >= WIDE)
         put(&l, "%4s ", ratio(t->placed_slowdown, a));
