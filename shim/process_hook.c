@@ -37,7 +37,7 @@ static bool pause_for_main(void)
 
 /* --- what a call will do -------------------------------------------------------------------- */
 
-enum effect { NOTHING, RIGHTS, SANDBOX, STRICT, COPY, LIMIT };
+enum effect { NOTHING, RIGHTS, SANDBOX, STRICT, COPY, LIMIT, MEMORY };
 
 /* A filter that is none is a question. */
 static enum effect of_prctl(long option, long arg, long more)
@@ -165,9 +165,22 @@ HY_EXPORT int prctl(int option, ...)
 #define OTHER_CALLS(X)                                                                             \
     COPY_CALLS(X)                                                                                  \
     LIMIT_CALLS(X)                                                                                 \
+    MEMORY_CALLS(X)                                                                                \
     X(SYS_prctl)                                                                                   \
     X(SYS_seccomp)                                                                                 \
     X(SYS_landlock_restrict_self)
+
+/* mmap_hook.c */
+#define MEMORY_CALLS(X)                                                                            \
+    X(SYS_mmap)                                                                                    \
+    X(SYS_munmap)                                                                                  \
+    X(SYS_mremap)                                                                                  \
+    X(SYS_mprotect)                                                                                \
+    X(SYS_pkey_mprotect)                                                                           \
+    X(SYS_madvise)                                                                                 \
+    X(SYS_mlock)                                                                                   \
+    X(SYS_mlock2)                                                                                  \
+    X(SYS_shmat)
 
 /* Children without fork's handlers (fork_hook.c). */
 #if defined(__x86_64__)
@@ -235,6 +248,9 @@ static enum effect of_call(long nr, long a, long b, long c)
 #endif
     case SYS_prlimit64:
         return LIMIT;
+#define CASE(nr) case nr:
+        MEMORY_CALLS(CASE)
+        return MEMORY;
     default:
         return RIGHTS;
     }
@@ -287,6 +303,9 @@ long hy_call_watched(long nr, long a, long b, long c, long d, long e, long f)
         return copy_process(nr, a, b, c, d, e, f);
     if (what == LIMIT)
         return set_limit(nr, a, b, c, d, e, f);
+    void *told;
+    if (what == MEMORY && alter_by_number(nr, (const long[]){a, b, c, d, e}, &told))
+        return (long)told;
     bool paused = call_begins(what);
     long r = hy_next_call(nr, a, b, c, d, e, f);
     call_ends(what, paused, r);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
+#include <sys/syscall.h>
 
 #include "base/guard.h"
 #include "heap/heap.h"
@@ -85,4 +86,44 @@ bool alter_by_mremap(void *old, size_t old_len, size_t new_len, int flags, void 
     errno = ENOMEM;
     *ret = flags ? remap_elsewhere(old, old_len, new_len) : MAP_FAILED;
     return true;
+}
+
+/* Never by the functions of the next library, which may come back with the same number. So a
+ * mapping that is placed is no longer known when it is moved so. */
+bool alter_by_number(long nr, const long arg[5], void **ret)
+{
+    void *addr = (void *)arg[0];
+    size_t len = (size_t)arg[1];
+    int how = (int)arg[2];
+    switch (nr) {
+    case SYS_mmap:
+        if ((arg[3] & MAP_FIXED) && !(arg[3] & MAP_FIXED_NOREPLACE))
+            runtime_unmaps(addr, len);
+        break;
+    case SYS_munmap:
+        runtime_unmaps(addr, len);
+        break;
+    case SYS_mremap:
+        if (alter_by_mremap(addr, len, (size_t)arg[2], (int)arg[3], (void *)arg[4], ret))
+            return true;
+        if (arg[3] & MREMAP_FIXED)
+            runtime_unmaps((void *)arg[4], (size_t)arg[2]);
+        runtime_unmaps(addr, len);
+        break;
+    case SYS_pkey_mprotect:
+        how = arg[3] == -1 ? how : PROT_NONE;
+        __attribute__((fallthrough));
+    case SYS_mprotect:
+        runtime_protects(addr, len, how);
+        break;
+    case SYS_madvise:
+        runtime_advised(addr, len, how);
+        break;
+    case SYS_shmat:
+        runtime_attaches((int)arg[0], (void *)arg[1], how);
+        break;
+    default: /* mlock, mlock2 */
+        runtime_locks(addr, len);
+    }
+    return false;
 }

@@ -259,14 +259,19 @@ void runtime_advised(void *addr, size_t len, int advice)
     errno = saved;
 }
 
+/* Told before it happens: afterwards another thread may own the address. */
+void runtime_unmaps(void *addr, size_t len)
+{
+    if (((uintptr_t)addr & (HY_PAGE - 1)) || !len)
+        return;
+    alter_pages(addr, len);
+    if (maps_any() && !hy_guarded())
+        drop_mapping(addr, len);
+}
+
 int runtime_munmap(void *addr, size_t len)
 {
-    /* Told before it happens: afterwards another thread may own the address. */
-    if (((uintptr_t)addr & (HY_PAGE - 1)) == 0 && len) {
-        alter_pages(addr, len);
-        if (maps_any() && !hy_guarded())
-            drop_mapping(addr, len);
-    }
+    runtime_unmaps(addr, len);
     return next_map()->munmap(addr, len);
 }
 

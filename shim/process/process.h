@@ -12,6 +12,8 @@ void runtime_prepare(void);
 /* As the libc's functions of the same names. */
 void *runtime_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
 int runtime_munmap(void *addr, size_t len);
+/* Before something else takes the place of what is there. */
+void runtime_unmaps(void *addr, size_t len);
 /* Before its mprotect, mlock, shmat. */
 void runtime_protects(void *addr, size_t len, int prot);
 void runtime_locks(const void *addr, size_t len);
@@ -49,6 +51,9 @@ bool alter_is_by(int advice);
 /* true: what the program is to be told of its mremap is in ret. Else it is to be made. */
 bool alter_by_mremap(void *old, size_t old_len, size_t new_len, int flags, void *new_addr,
                      void **ret);
+
+/* The same by the number of the call, before it is made. true: its result is in ret. */
+bool alter_by_number(long nr, const long arg[5], void **ret);
 
 /* remap.c: as mremap, with a place that the kernel chooses anew; whole pages. */
 void *remap_elsewhere(void *old, size_t old_len, size_t new_len);

@@ -122,6 +122,8 @@ def cancel(ctx):
 def altered(ctx):
     """Blocks that libc's heap does not outlive, only where ours serves."""
     program(ctx, 'hz_altered', timeout=120)
+    got = ctx.run([os.path.join(ctx.bin, 'hz_altered'), 'numbers'], label='hz_altered numbers', record=None, timeout=120)
+    ctx.record('hz_altered numbers', got.out.decode().strip())
     if not ctx.setting.preload or ctx.setting.name in ('passive', 'default'):
         ctx.record('hz_altered small', 'ok')
         return

@@ -2,19 +2,26 @@
  * Parts of blocks of malloc that the program protects, unmaps, moves away, locks, keeps from its
  * children or maps something else into, and then frees: what comes next in that place is ordinary
  * memory, nothing is written to the program's files, and while the block lives parent and child
- * have what they would have anywhere. `small`: blocks that libc's heap does not outlive. */
+ * have what they would have anywhere. `small`: blocks that libc's heap does not outlive. `numbers`:
+ * by the numbers of the calls instead of their names. */
 #include "victim.h"
 
 #include <malloc.h>
 #include <stdbool.h>
 #include <sys/ipc.h>
 #include <sys/shm.h>
+#include <sys/syscall.h>
 
 #define KIB  ((size_t)1 << 10)
 #define PAGE ((size_t)4096)
 #define NEXT 12
 
 static int file = -1, segment = -1;
+static bool numbers;
+/* Of the kernel's results, -1 is the only failure, by number as by name. */
+#define CALL(name, ...)                                                                            \
+    (numbers ? (void *)syscall(SYS_##name, __VA_ARGS__) : (void *)(intptr_t)name(__VA_ARGS__))
+
 static const char told[] = "the program's own";
 
 static size_t locked(void)
@@ -57,14 +64,14 @@ static void killed_in_child(char *p, bool by_write)
 
 static void no_access(char *p, size_t n)
 {
-    CHECK(mprotect(p, n, PROT_NONE) == 0);
+    CHECK(CALL(mprotect, p, n, PROT_NONE) == NULL);
     killed_in_child(p, false);
 }
 
 static void read_only(char *p, size_t n)
 {
     memcpy(p, told, sizeof told);
-    CHECK(mprotect(p, n, PROT_READ) == 0 && strcmp(p, told) == 0);
+    CHECK(CALL(mprotect, p, n, PROT_READ) == NULL && strcmp(p, told) == 0);
     in_child(p, told, sizeof told);
     killed_in_child(p, true);
 }
@@ -75,7 +82,7 @@ static void executable(char *p, size_t n)
     static const unsigned char code[] = {0xb8, 42, 0, 0, 0, 0xc3};
     int status;
     memcpy(p, code, sizeof code);
-    CHECK(mprotect(p, n, PROT_READ | PROT_EXEC) == 0);
+    CHECK(CALL(mprotect, p, n, PROT_READ | PROT_EXEC) == NULL);
     for (int i = 0; i < 2; i++) {
         CHECK(((int (*)(void))(uintptr_t)p)() == 42);
         pid_t child = fork();
@@ -91,7 +98,7 @@ static void executable(char *p, size_t n)
 
 static void unmapped(char *p, size_t n)
 {
-    CHECK(munmap(p, n) == 0 && !is_mapped(p, n));
+    CHECK(CALL(munmap, p, n) == NULL && !is_mapped(p, n));
     killed_in_child(p, false);
     CHECK(!is_mapped(p, n));
 }
@@ -99,8 +106,8 @@ static void unmapped(char *p, size_t n)
 static void moved(char *p, size_t n)
 {
     memcpy(p, told, sizeof told);
-    char *q = mremap(p, n, n, MREMAP_MAYMOVE | MREMAP_FIXED,
-                     mmap(NULL, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    char *q = CALL(mremap, p, n, n, MREMAP_MAYMOVE | MREMAP_FIXED,
+                   mmap(NULL, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     CHECK(q != MAP_FAILED && strcmp(q, told) == 0 && !is_mapped(p, n));
     in_child(q, told, sizeof told);
     CHECK(munmap(q, n) == 0);
@@ -109,7 +116,7 @@ static void moved(char *p, size_t n)
 static void grown(char *p, size_t n)
 {
     memcpy(p, told, sizeof told);
-    char *q = mremap(p, n, 64 * n, MREMAP_MAYMOVE);
+    char *q = CALL(mremap, p, n, 64 * n, MREMAP_MAYMOVE);
     CHECK(q != MAP_FAILED && strcmp(q, told) == 0);
     q[64 * n - 1] = 1;
     CHECK(munmap(q, 64 * n) == 0);
@@ -120,14 +127,14 @@ static void onto_it(char *p, size_t n)
     char *q = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(q != MAP_FAILED);
     memcpy(q, told, sizeof told);
-    CHECK(mremap(q, n, n, MREMAP_MAYMOVE | MREMAP_FIXED, p) == p && strcmp(p, told) == 0);
+    CHECK(CALL(mremap, q, n, n, MREMAP_MAYMOVE | MREMAP_FIXED, p) == p && strcmp(p, told) == 0);
     in_child(p, told, sizeof told);
     CHECK(strcmp(p, told) == 0);
 }
 
 static void of_a_file(char *p, size_t n)
 {
-    CHECK(mmap(p, n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) == p);
+    CHECK(CALL(mmap, p, n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) == p);
     CHECK(strcmp(p, told) == 0);
     in_child(p, told, sizeof told);
     memcpy(p + 64, told, sizeof told);
@@ -137,7 +144,8 @@ static void of_a_file(char *p, size_t n)
 
 static void of_its_own(char *p, size_t n)
 {
-    CHECK(mmap(p, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == p);
+    CHECK(CALL(mmap, p, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+               0) == p);
     CHECK(all_zero(p, n));
     memcpy(p, told, sizeof told);
     in_child(p, told, sizeof told);
@@ -148,7 +156,8 @@ static void of_its_own(char *p, size_t n)
 static void shared(char *p, size_t n)
 {
     int status;
-    CHECK(mmap(p, n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == p);
+    CHECK(CALL(mmap, p, n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+          p);
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
@@ -163,7 +172,7 @@ static void of_a_segment(char *p, size_t n)
     (void)n;
     if (segment < 0)
         return;
-    void *at = shmat(segment, p, SHM_REMAP);
+    void *at = CALL(shmat, segment, p, SHM_REMAP);
     CHECK(at == p);
     memcpy(p, told, sizeof told);
     in_child(p, told, sizeof told);
@@ -173,20 +182,20 @@ static void of_a_segment(char *p, size_t n)
 
 static void not_for_children(char *p, size_t n)
 {
-    CHECK(madvise(p, n, MADV_DONTFORK) == 0);
+    CHECK(CALL(madvise, p, n, MADV_DONTFORK) == NULL);
     killed_in_child(p, false);
 }
 
 static void wiped(char *p, size_t n)
 {
     *p = 1;
-    CHECK(madvise(p, n, MADV_WIPEONFORK) == 0);
+    CHECK(CALL(madvise, p, n, MADV_WIPEONFORK) == NULL);
     in_child(p, "", 1);
 }
 
 static void in_memory(char *p, size_t n)
 {
-    CHECK(mlock(p, n) == 0);
+    CHECK(CALL(mlock, p, n) == NULL);
     in_child(p, p, n);
     CHECK(locked() >= n / KIB);
 }
@@ -268,6 +277,7 @@ static void try_one(const struct way *w, size_t n, size_t from, size_t bytes)
 int main(int argc, char **argv)
 {
     bool small = argc > 1 && strcmp(argv[1], "small") == 0;
+    numbers = argc > 1 && strcmp(argv[1], "numbers") == 0;
     static const size_t of_libc[] = {300 * KIB, 1100 * KIB},
                         of_ours[] = {4 * KIB, 8 * KIB, 16 * KIB, 28 * KIB, 100 * KIB};
     const size_t *size = small ? of_ours : of_libc;
