@@ -186,7 +186,7 @@ static inline void *begin_block(uint32_t i, size_t n, uint8_t colour, uint32_t l
     hy_hg.g[i].site = w->site;
     places_label(i, len, w->site);
     hy_hg.g[i].weight = w->weight;
-    hy_heap.map[i] = HEAP_LARGE;
+    __atomic_store_n(&hy_heap.map[i], HEAP_LARGE, __ATOMIC_RELAXED);
     return block_of(i);
 }
 
@@ -320,7 +320,7 @@ void heap_free_slow(void *p)
         else
             cache_overflow(v, p);
     } else if (is_large_head(p)) {
-        hy_heap.map[i] = 0;
+        __atomic_store_n(&hy_heap.map[i], 0, __ATOMIC_RELAXED);
         if (run_is_altered(i) || !parked_put(i))
             pages_free(i);
     } else if (v == HEAP_ALTERED) {
