@@ -99,7 +99,8 @@ static uint32_t clear_span(uint32_t i)
 {
     if (HY_UNLIKELY(hy_hg.g[i].gone))
         span_pages_retake_all(i);
-    memset(hy_heap.map + i, 0, hy_hg.g[i].len);
+    for (uint32_t k = 0; k < hy_hg.g[i].len; k++)
+        __atomic_store_n(&hy_heap.map[i + k], 0, __ATOMIC_RELAXED);
     return i;
 }
 
@@ -160,8 +161,8 @@ static bool make_span(unsigned bin, bool force)
     g[i].colour = colour_of(i, cls, bytes % sizeclass_bytes[cls]);
     g[i].cls = (uint8_t)cls;
     for (uint32_t k = 0; k < SPAN_GRANULES; k++) {
-        hy_hg.from_head[i + k] = (uint8_t)k;
-        hy_heap.map[i + k] = (uint8_t)bin;
+        __atomic_store_n(&hy_hg.from_head[i + k], (uint8_t)k, __ATOMIC_RELAXED);
+        __atomic_store_n(&hy_heap.map[i + k], (uint8_t)bin, __ATOMIC_RELAXED);
     }
     list_add(c, i);
     set_empty(c, i);
@@ -356,7 +357,7 @@ static uint32_t span_from(uint32_t at, uint32_t end)
     while (at < end) {
         unsigned v = __atomic_load_n(&hy_heap.map[at], __ATOMIC_RELAXED);
         if (v >= 1 && v <= HEAP_BINS)
-            return at - (hy_hg.from_head[at] & (ALTERED - 1));
+            return at - (__atomic_load_n(&hy_hg.from_head[at], __ATOMIC_RELAXED) & (ALTERED - 1));
         at++;
     }
     return NO_GRANULE;

@@ -196,7 +196,7 @@ static inline void *begin_block(uint32_t i, size_t n, unsigned colours, uint8_t 
     hy_hg.g[i].site = w->site;
     places_label(i, len, w->site);
     hy_hg.g[i].weight = w->weight;
-    hy_heap.map[i] = HEAP_LARGE;
+    __atomic_store_n(&hy_heap.map[i], HEAP_LARGE, __ATOMIC_RELAXED);
     return block_of(i);
 }
 
@@ -335,7 +335,7 @@ void heap_free_slow(void *p)
         else
             cache_overflow(v, p);
     } else if (is_large_head(p)) {
-        hy_heap.map[i] = 0;
+        __atomic_store_n(&hy_heap.map[i], 0, __ATOMIC_RELAXED);
         if (run_is_altered(i) || !parked_put(i))
             pages_free(i);
     } else if (v == HEAP_ALTERED) {

@@ -80,8 +80,12 @@ static void come_back(uint32_t head, uint32_t pages)
     enum hy_tier t = granule_tier(head);
     size_t bytes = (size_t)__builtin_popcount(pages) << HEAP_GRANULE_SHIFT;
     hy_hg.g[head].gone = (uint16_t)(hy_hg.g[head].gone & ~pages);
-    if (bytes && !hy_hg.host.charge(t, bytes, false))
+    if (bytes == 0)
+        return;
+    hy_lock_take(&hy_pages[t].lock);
+    if (!hy_hg.host.charge(t, bytes, false))
         (void)hy_hg.host.charge(t, bytes, true);
+    hy_lock_release(&hy_pages[t].lock);
 }
 
 void span_pages_retake(uint32_t head, void *const *blocks, unsigned n)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * What becomes of free runs while DRAM is short. */
+#include <pthread.h>
+
 #include "heap_util.h"
 
 #define SIZE (2 * HY_MIB)
@@ -116,10 +118,58 @@ static void few_live_blocks_keep_few_pages(void **state)
     heap_set_dram(HEAP_DRAM_AMPLE);
 }
 
+enum { THREADS = 4, SLOTS = 600, CHANGES = 60000 };
+
+/* Blocks come and go, ever larger ones, and have what was written to them. */
+static void *changes_blocks(void *seed)
+{
+    static const size_t size[] = {64, 320, 640, 1280, 2560, 5000};
+    static __thread unsigned char *p[SLOTS];
+    static __thread size_t bytes[SLOTS];
+    uint64_t r = (uintptr_t)seed;
+    for (unsigned i = 0; i < CHANGES; i++) {
+        r = r * 6364136223846793005u + 1442695040888963407u;
+        unsigned k = (unsigned)(r >> 33) % SLOTS;
+        for (size_t n = 0; p[k] && n < bytes[k]; n += 61)
+            if (p[k][n] != (unsigned char)k)
+                return p[k];
+        if (p[k])
+            heap_free(p[k]);
+        p[k] = NULL;
+        if (i > CHANGES - 2 * SLOTS)
+            continue;
+        bytes[k] = size[(r >> 50) % (1 + i * 6 / CHANGES)];
+        memset(p[k] = heap_alloc(bytes[k], &dram), (unsigned char)k, bytes[k]);
+    }
+    for (unsigned k = 0; k < SLOTS; k++)
+        if (p[k])
+            heap_free(p[k]);
+    return NULL;
+}
+
+static void threads_find_what_they_wrote(void **state)
+{
+    pthread_t thread[THREADS];
+    void *wrong;
+    (void)state;
+    heap_set_dram(HEAP_DRAM_SHORT);
+    for (uintptr_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, changes_blocks, (void *)(i + 1)), 0);
+    for (int i = 0; i < 2000; i++)
+        heap_set_dram(i % 2 ? HEAP_DRAM_SHORT : HEAP_DRAM_CHEAP);
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(thread[i], &wrong), 0);
+        assert_null(wrong);
+    }
+    heap_set_dram(HEAP_DRAM_AMPLE);
+    assert_true(heap_is_valid());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         HEAP_TEST(few_live_blocks_keep_few_pages),
+        HEAP_TEST(threads_find_what_they_wrote),
         HEAP_TEST(idle_dram_is_kept_where_it_is_cheap),
     };
     return cmocka_run_group_tests(tests, make_heap, NULL);
