@@ -8,6 +8,8 @@
 bool idle_is_cheap(struct idle_prices *p, const struct machine_figures *f, const struct work *k,
                    double window_ns, const struct idle_look *look)
 {
+    if (look->retaken <= 0 && p->back <= 0)
+        return false; /* most programs: not worth the model's time */
     struct line_worth worth = work_line_worth(f, k, k->pm_reads, k->pm_writes);
     double premium = (k->reads * worth.read_ns + k->writes * worth.write_ns) / window_ns;
     /* What lay there instead would be as busy as any other page. */
