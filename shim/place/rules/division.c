@@ -156,12 +156,13 @@ static double time_with(const struct filling *f, double bytes)
  * a weight can only make it less. */
 static uint64_t entitled_to(const struct filling *f, uint64_t part)
 {
-    uint64_t floor = HY_MIN(part / FLOOR_PART, f->held);
-    double own = HY_MIN((double)f->held, HY_MIN(f->weight, 1.0) * (double)part);
+    uint64_t floor = part / FLOOR_PART;
+    double own = HY_MIN(f->weight, 1.0) * (double)part;
 
-    if (f->rank == 0)
-        return floor;
-    return HY_MAX(floor, (uint64_t)HY_MIN(own, bytes_for(f, time_with(f, own) * (1 + LOSES))));
+    /* Not of what it holds now: it would lose as much again in each round. */
+    if (f->rank > 0)
+        floor = HY_MAX(floor, (uint64_t)HY_MIN(own, bytes_for(f, time_with(f, own) * (1 + LOSES))));
+    return HY_MIN(floor, f->held);
 }
 
 /* What everybody has before anything is weighed. Who counts nothing keeps what it holds; of the
