@@ -268,6 +268,10 @@ static void who_lies_takes_no_equal_part(void **state)
         division_make(BUDGET, q, 2, &d);
     }
     assert_true(d.ask[0] == 0 && q[0].held > 31 * MB);
+    /* Whatever it has lost, by a look that erred, it may take again while it is free. */
+    q[0].held = 5 * MB;
+    division_make(BUDGET, q, 2, &d);
+    assert_true(d.right[0] > 31 * MB && division_most(&d, q, 0) == d.right[0]);
 }
 
 /* Its own word counts for its own part, as with nice(1). */
