@@ -17,7 +17,9 @@ uint64_t room_pages(const struct migrate_room *r, const uint64_t on[HY_TIERS],
     policy_get(&v);
     if (floor_on()) { /* what is charged may lie on PM, or not be touched yet */
         uint64_t spare = spare_bytes(&r->spare);
-        spare -= HY_MIN(spare, r->ahead); /* others are to have that */
+        uint64_t right = shares_right(), held = on[HY_DRAM] * HY_PAGE;
+        uint64_t due = HY_MIN(spare, right - HY_MIN(held, right));
+        spare = HY_MAX(spare - HY_MIN(spare, r->ahead), due); /* others are to have that */
         return HY_MIN(share_room(on[HY_DRAM], spare / HY_PAGE, pass->up_pages, pass->down_pages,
                                  v.asked / HY_PAGE),
                       most);

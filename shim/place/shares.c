@@ -21,7 +21,8 @@ static struct {
     struct division found;
     struct pacing_turn turn; /* a moment is not followed, as in pacing */
     uint64_t asked, others;
-    bool wanted; /* atomic */
+    uint64_t right; /* atomic, as is the next */
+    bool wanted;
     /* By slot, as last read, up to the last that anybody had. */
     unsigned slots;
     struct was {
@@ -152,7 +153,7 @@ unsigned shares_machine(const struct registry_view *v, struct place_machine *ret
 
 void shares_divide(const struct registry_view *v, unsigned self)
 {
-    uint64_t now = os_now_ns(), most = UINT64_MAX;
+    uint64_t now = os_now_ns(), most = UINT64_MAX, right = 0;
     bool wanted = false;
 
     sh.asked = sh.others = 0;
@@ -169,11 +170,14 @@ void shares_divide(const struct registry_view *v, unsigned self)
         (void)pacing_settle(&sh.turn, sh.found.lacking > 0);
         if (sh.turn.paced) {
             sh.asked = sh.found.ask[self];
-            sh.others = sh.found.lacking - sh.found.lack[self];
+            sh.others = HY_MIN(sh.found.lacking - sh.found.lack[self],
+                               v->dram_budget - HY_MIN(sh.found.right[self], v->dram_budget));
             most = division_most(&sh.found, sh.party, self);
+            right = sh.found.right[self];
         }
     }
     __atomic_store_n(&share_most, most, __ATOMIC_RELAXED);
+    __atomic_store_n(&sh.right, right, __ATOMIC_RELAXED);
     __atomic_store_n(&sh.wanted, wanted, __ATOMIC_RELAXED);
 }
 
@@ -185,6 +189,11 @@ uint64_t shares_asked(void)
 uint64_t shares_most(void)
 {
     return __atomic_load_n(&share_most, __ATOMIC_RELAXED);
+}
+
+uint64_t shares_right(void)
+{
+    return __atomic_load_n(&sh.right, __ATOMIC_RELAXED);
 }
 
 bool shares_wanted(void)
@@ -199,7 +208,7 @@ void shares_child(void)
     memset(sh.was, 0, sh.slots * sizeof(sh.was[0]));
     sh.slots = 0;
     sh.turn = (struct pacing_turn){0};
-    sh.asked = sh.others = sh.given = 0;
+    sh.asked = sh.others = sh.given = sh.right = 0;
     sh.wanted = false;
     share_most = UINT64_MAX;
 }

@@ -21,6 +21,8 @@ uint64_t shares_asked(void);
 /* From any thread: the most that we should hold, as things are (UINT64_MAX: whatever is free), and
  * whether somebody would gain by DRAM, so that it is worth knowing what our own gains us. */
 uint64_t shares_most(void);
+/* From any thread: so much we may hold of what is free, whatever others wish for. */
+uint64_t shares_right(void);
 bool shares_wanted(void);
 void shares_child(void);
 

@@ -23,6 +23,7 @@
 struct filling {
     double hull[DIVISION_POINTS + 1];
     uint64_t held, bytes, given, most; /* most: of `given` */
+    uint64_t right;                    /* what nobody can take from it */
     double cost;                       /* of bringing a byte, in the unit of the slopes */
     double weight;
     int rank;
@@ -156,12 +157,13 @@ static double time_with(const struct filling *f, double bytes)
  * a weight can only make it less. */
 static uint64_t entitled_to(const struct filling *f, uint64_t part)
 {
-    uint64_t floor = HY_MIN(part / FLOOR_PART, f->held);
-    double own = HY_MIN((double)f->held, HY_MIN(f->weight, 1.0) * (double)part);
+    uint64_t floor = part / FLOOR_PART;
+    double own = HY_MIN(f->weight, 1.0) * (double)part;
 
-    if (f->rank == 0)
-        return floor;
-    return HY_MAX(floor, (uint64_t)HY_MIN(own, bytes_for(f, time_with(f, own) * (1 + LOSES))));
+    /* Not of what it holds now: it would lose as much again in each round. */
+    if (f->rank > 0)
+        floor = HY_MAX(floor, (uint64_t)HY_MIN(own, bytes_for(f, time_with(f, own) * (1 + LOSES))));
+    return floor;
 }
 
 /* What everybody has before anything is weighed. Who counts nothing keeps what it holds; of the
@@ -174,7 +176,8 @@ static uint64_t give_floors(uint64_t budget, struct filling *f, unsigned n)
         for (unsigned i = 0; i < n; i++) {
             if (f[i].counted != (counted != 0))
                 continue;
-            f[i].given = HY_MIN(counted ? entitled_to(&f[i], budget / n) : f[i].held, left);
+            f[i].right = counted ? entitled_to(&f[i], budget / n) : 0;
+            f[i].given = HY_MIN(counted ? HY_MIN(f[i].right, f[i].held) : f[i].held, left);
             left -= f[i].given;
         }
     return left;
@@ -187,6 +190,7 @@ static void settle(uint64_t budget, const struct filling *f, unsigned n, struct 
 
     for (unsigned i = 0; i < n; i++) {
         ret->share[i] = f[i].given;
+        ret->right[i] = f[i].right;
         ret->lack[i] = f[i].given - HY_MIN(f[i].held, f[i].given);
         ret->ask[i] = f[i].counted ? f[i].held - HY_MIN(f[i].held, f[i].given) : 0;
         held += f[i].held;
@@ -226,5 +230,5 @@ uint64_t division_most(const struct division *d, const struct division_party *p,
 {
     if (d->lacking <= d->lack[i] || p[i].time[0] <= WHOLE)
         return UINT64_MAX;
-    return HY_MAX(d->share[i], p[i].held - HY_MIN(d->ask[i], p[i].held));
+    return HY_MAX(HY_MAX(d->share[i], d->right[i]), p[i].held - HY_MIN(d->ask[i], p[i].held));
 }

@@ -44,6 +44,7 @@ struct division {
     uint64_t share[DIVISION_MAX]; /* what each should hold; their sum is the budget at most */
     uint64_t ask[DIVISION_MAX];   /* of it, to be given up now: others gain more by it */
     uint64_t lack[DIVISION_MAX];  /* what is still to come to it */
+    uint64_t right[DIVISION_MAX]; /* so much is kept from it for nobody, if it is free */
     uint64_t lacking;             /* sum of lack[]; 0: there is nothing to change */
 };
 
