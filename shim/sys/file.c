@@ -73,7 +73,9 @@ int raw_open(const char *path, int flags, unsigned mode)
 
 int raw_keep(int fd)
 {
-    long high = raw3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 200);
+    long high = -EINVAL;
+    for (int min = 200; high == -EINVAL && min > fd; min /= 2) /* RLIMIT_NOFILE may be lower */
+        high = raw3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, min);
     if (high >= 0)
         os_close(fd);
     return high >= 0 ? (int)high : fd;

@@ -188,6 +188,9 @@ def rights(ctx):
 
 def descriptors(ctx):
     program(ctx, 'hz_descriptors', '700', env={'VICTIM_FILE': '1'} if ctx.pm_dir else {})
+    got = ctx.run(['prlimit', '--nofile=24', os.path.join(ctx.bin, 'hz_descriptors'), '100'], label='hz_descriptors few', record=None,
+                  env={'VICTIM_FILE': '1'} if ctx.pm_dir else {})
+    ctx.record('hz_descriptors few', got.out.decode().strip())
     # With a thread that looks at pages, and both as busy as they get.
     busy = {'HYBRID_POLICY': 'first-fit', 'HYBRID_DRAM': '4M', 'HYBRID_START': '0', 'HYBRID_PM': 'emulated', 'HYBRID_MIGRATE': 'eager',
             'HYBRID_INTERVAL': '100ms', 'HYBRID_CLASS_PERIOD': '10ms'}
