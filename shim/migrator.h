@@ -73,9 +73,10 @@ bool migrate_lies_far(const void *base, size_t *bytes);
 void migrate_unmapped(void *base, size_t bytes);
 
 /* `away` bytes of a block of DRAM, without pages so far, shall lie on PM, and are charged there:
- * its end, or the end of each of its stripes (pages/rules/stripes.h); false: they cannot. Its pages
- * may move as all others. join: those go back to the system, and all of the block is DRAM's. */
-bool migrate_split(void *block, size_t size, size_t away, bool striped);
+ * its end, or parts of its stripes by their level (pages/rules/stripes.h); false: they cannot. Its
+ * pages may move as all others. join: those go back to the system, and all of the block is DRAM's.
+ */
+bool migrate_split(void *block, size_t size, size_t away, const uint8_t *level);
 void migrate_join(void *block);
 
 void migrate_prefork(void);

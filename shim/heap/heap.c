@@ -172,8 +172,9 @@ static uint32_t try_run(const struct attempt *at, const struct heap_want *w, uin
     do {
         if (at->split && (away = pages_beyond(at, w, size)) == 0)
             return NO_GRANULE;
-        i = at->split ? pages_alloc_split(len, a, size, away, !at->room, ret_zeroed)
-                      : pages_alloc(at->t, len, a, size, at->from, ret_zeroed);
+        i = at->split
+                ? pages_alloc_split(len, a, size, away, at->room ? NULL : w->level, ret_zeroed)
+                : pages_alloc(at->t, len, a, size, at->from, ret_zeroed);
     } while (i == NO_GRANULE && await(at->t, asked - away * HY_PAGE));
     return i;
 }

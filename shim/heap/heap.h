@@ -50,9 +50,9 @@ struct heap_host {
     /* Give back whole pages of a block that is in use (NULL: never); false: they stay. */
     bool (*trim)(enum hy_tier tier, void *base, size_t bytes);
     /* So much of a large block of DRAM, without memory so far, is to lie on PM and be charged
-     * there: its end, or in stripes of all of it (NULL: never); false: it cannot. join: that memory
-     * goes back, and all of it is DRAM's again. */
-    bool (*split)(void *block, size_t size, size_t away, bool striped);
+     * there: its end, or in stripes of all of it, of parts of low `level` first (NULL: never);
+     * false: it cannot. join: that memory goes back, and all of it is DRAM's again. */
+    bool (*split)(void *block, size_t size, size_t away, const uint8_t *level);
     void (*join)(void *block);
     /* Pages of DRAM's range may lie on PM, where the kernel has put them: do the first of them
      * (as many as are alike: *bytes becomes smaller)? By what is known (NULL: nothing is). */
@@ -74,12 +74,13 @@ int heap_init(void *base, const size_t bytes[HY_TIERS], const struct heap_host *
 
 /* How the caller wants a block. */
 struct heap_want {
-    enum hy_tier tier; /* tried first, then the other, then DRAM beyond its limit */
-    bool own_run;      /* a run of its own even if small (sampled blocks) */
-    uint16_t site;     /* call site, 0 none; only kept for blocks with a run */
-    uint32_t weight;   /* allocations that this one stands for */
-    size_t spare;      /* room to grow in place, not charged */
-    size_t part;       /* for PM: bytes of DRAM that a large block has, in stripes */
+    enum hy_tier tier;    /* tried first, then the other, then DRAM beyond its limit */
+    bool own_run;         /* a run of its own even if small (sampled blocks) */
+    uint16_t site;        /* call site, 0 none; only kept for blocks with a run */
+    uint32_t weight;      /* allocations that this one stands for */
+    size_t spare;         /* room to grow in place, not charged */
+    size_t part;          /* for PM: bytes of DRAM that a large block has, */
+    const uint8_t *level; /* of which parts of it (pages/rules/stripes.h) */
 };
 
 /* NULL: neither tier would give. errno is untouched. Never called under the

@@ -113,9 +113,10 @@ enum pages_from {
  * as zero. */
 uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size,
                      enum pages_from from, bool *ret_zeroed);
-/* The same for a large block of DRAM, of which `away` pages lie on PM: the last, or striped. */
-uint32_t pages_alloc_split(uint32_t len, uint32_t align, uint64_t size, uint32_t away, bool striped,
-                           bool *ret_zeroed);
+/* The same for a large block of DRAM, of which `away` pages lie on PM: the last, or striped, by
+ * levels. */
+uint32_t pages_alloc_split(uint32_t len, uint32_t align, uint64_t size, uint32_t away,
+                           const uint8_t *level, bool *ret_zeroed);
 /* Another size for a RUN_LARGE, with its charge. */
 void pages_set_size(uint32_t head, uint64_t size);
 void pages_free(uint32_t head);

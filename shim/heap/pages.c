@@ -146,10 +146,15 @@ static bool restore(enum hy_tier t, uint32_t i, uint32_t len)
            hy_hg.host.restore(t, granule_addr(i), (size_t)len << HEAP_GRANULE_SHIFT);
 }
 
-/* A part of a block goes to PM. */
-static bool send_away(uint32_t i, uint64_t size, uint32_t away, bool striped)
+/* Pages of a large block that lie on PM; only of a run without memory. NULL: the last. */
+struct part {
+    uint32_t away;
+    const uint8_t *level;
+};
+
+static bool send_away(uint32_t i, uint64_t size, const struct part *pm)
 {
-    return away == 0 || hy_hg.host.split(granule_addr(i), size, away * HY_PAGE, striped);
+    return pm->away == 0 || hy_hg.host.split(granule_addr(i), size, pm->away * HY_PAGE, pm->level);
 }
 
 static void call_back(uint32_t i, struct granule *g)
@@ -178,12 +183,6 @@ static uint32_t trim_tail(enum hy_tier t, uint32_t i, uint64_t size, uint64_t ha
     return (uint32_t)((had - size) / HY_PAGE);
 }
 
-/* Pages of a large block that lie on PM; only of a run without memory. */
-struct part {
-    uint32_t away;
-    bool striped;
-};
-
 /* Under the lock. */
 static uint32_t alloc_run(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size,
                           struct part pm, enum pages_from from, bool *ret_zeroed)
@@ -196,8 +195,7 @@ static uint32_t alloc_run(enum hy_tier t, uint32_t len, uint32_t align, uint64_t
 
     if (i != NO_GRANULE) {
         skip = (uint32_t)(-((hy_heap.base >> HEAP_GRANULE_SHIFT) + i) & (align - 1));
-        if (kind == RUN_CLEAN &&
-            (!restore(t, i + skip, len) || !send_away(i + skip, size, pm.away, pm.striped))) {
+        if (kind == RUN_CLEAN && (!restore(t, i + skip, len) || !send_away(i + skip, size, &pm))) {
             free_discharge(t, bytes - pm.away * HY_PAGE);
             i = NO_GRANULE;
         }
@@ -215,7 +213,7 @@ static uint32_t alloc_run(enum hy_tier t, uint32_t len, uint32_t align, uint64_t
         }
         g[i].size = bytes;
         g[i].away = pm.away;
-        g[i].striped = pm.striped;
+        g[i].striped = pm.level != NULL;
         g[i].site = 0;
         g[i].weight = 1;
         p->live_bytes += run_bytes(&g[i]);
@@ -232,17 +230,17 @@ uint32_t pages_alloc(enum hy_tier t, uint32_t len, uint32_t align, uint64_t size
                      enum pages_from from, bool *ret_zeroed)
 {
     hy_lock_take(&hy_pages[t].lock);
-    uint32_t i = alloc_run(t, len, align, size, (struct part){0, false}, from, ret_zeroed);
+    uint32_t i = alloc_run(t, len, align, size, (struct part){0, NULL}, from, ret_zeroed);
     hy_lock_release(&hy_pages[t].lock);
     return i;
 }
 
-uint32_t pages_alloc_split(uint32_t len, uint32_t align, uint64_t size, uint32_t away, bool striped,
-                           bool *ret_zeroed)
+uint32_t pages_alloc_split(uint32_t len, uint32_t align, uint64_t size, uint32_t away,
+                           const uint8_t *level, bool *ret_zeroed)
 {
     hy_lock_take(&hy_pages[HY_DRAM].lock);
     uint32_t i =
-        alloc_run(HY_DRAM, len, align, size, (struct part){away, striped}, PAGES_CLEAN, ret_zeroed);
+        alloc_run(HY_DRAM, len, align, size, (struct part){away, level}, PAGES_CLEAN, ret_zeroed);
     hy_lock_release(&hy_pages[HY_DRAM].lock);
     return i;
 }

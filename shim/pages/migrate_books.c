@@ -105,44 +105,43 @@ static unsigned most_stripes(void)
     return n_parted < PARTED ? PARTED_STRIPES - n_stripes - (PARTED - 1 - n_parted) : 0;
 }
 
-/* All of its parts on PM, up to the first that cannot be lent; their number. */
-static unsigned lend_parts(const struct stripes *s, enum hy_tier to)
+/* All of its parts on PM; false: one cannot be lent there, nor those behind it. */
+static bool lend_parts(const struct stripes *s, enum hy_tier to)
 {
     uintptr_t at;
     size_t n;
-    for (unsigned k = 0; k < s->n; k++)
-        if (stripe_away(s, k, &at, &n) && !lend((void *)at, n, to) && to == HY_PM)
-            return k;
-    return s->n;
+    for (unsigned k = 0; stripes_next(s, &k, &at, &n);)
+        if (!lend((void *)at, n, to) && to == HY_PM)
+            return false;
+    return true;
 }
 
 static void rehome_parts(const struct stripes *s, uintptr_t from, uintptr_t to, enum hy_tier home)
 {
     uintptr_t at;
     size_t n;
-    for (unsigned k = 0; k < s->n; k++)
-        if (stripe_away(s, k, &at, &n)) {
-            uintptr_t begin = HY_MAX(at, from), end = HY_MIN(at + n, to);
-            if (begin < end)
-                sampler_rehome((void *)begin, end - begin, home);
-        }
+    for (unsigned k = 0; stripes_next(s, &k, &at, &n);) {
+        uintptr_t begin = HY_MAX(at, from), end = HY_MIN(at + n, to);
+        if (begin < end)
+            sampler_rehome((void *)begin, end - begin, home);
+    }
 }
 
 /* By memory policy, so not where PM is a file. No program calls mremap for blocks of malloc's,
  * which refuses a mapping of two policies. */
-bool migrate_split(void *block, size_t size, size_t away, bool striped)
+bool migrate_split(void *block, size_t size, size_t away, const uint8_t *level)
 {
     const struct runtime_machine *m = &hy_machine;
-    struct stripes s = {(uintptr_t)block, size, away, 1};
+    struct stripes s = {(uintptr_t)block, size, away, 1, level};
     if ((m->backend != HY_PM_NODE && m->backend != HY_PM_EMULATED) || runtime_is_sandboxed() ||
         !policy_charge(HY_PM, away, false))
         return false;
     hy_lock_take(&lock);
     struct stripes *note = find_parted(0);
-    if (striped)
-        s.n = stripes_count(size, most_stripes());
+    if (level)
+        s.n = stripes_count(&s, most_stripes());
     bool ok = note;
-    if (ok && lend_parts(&s, HY_PM) < s.n) {
+    if (ok && !lend_parts(&s, HY_PM)) {
         (void)lend_parts(&s, HY_DRAM);
         ok = false;
     }
@@ -167,9 +166,8 @@ void migrate_join(void *block)
     struct stripes *s = find_parted((uintptr_t)block);
     if (s) {
         away = s->away;
-        for (unsigned k = 0; k < s->n; k++)
-            if (stripe_away(s, k, &at, &n))
-                (void)supply_purge(HY_DRAM, (void *)at, n);
+        for (unsigned k = 0; stripes_next(s, &k, &at, &n);)
+            (void)supply_purge(HY_DRAM, (void *)at, n);
         (void)lend_parts(s, HY_DRAM);
         rehome_parts(s, s->base, s->base + s->size, HY_DRAM);
         n_parted--;

@@ -26,7 +26,7 @@
 #define SCALE_MARGIN (1.0 / 256)
 #define SOON_SITES   64 /* a new scale makes a new plan inside malloc if that is soon done */
 
-/* What is kept: immutable once published; two of them, as a reader may still be in the old. */
+/* What is kept: immutable once published; two, as a reader may still be in the old. */
 struct kept {
     unsigned n;
     struct {
@@ -90,6 +90,11 @@ static bool is_on(void)
 static double saves(unsigned i)
 {
     return pl->plan.place[i].saves_ns / (double)HY_MAX(pl->scaled[i].bytes, 1u);
+}
+
+static bool has_levels(unsigned i)
+{
+    return pl->site[i].heat && pl->site[i].parts;
 }
 
 /* --- what is kept ---------------------------------------------------------------- */
@@ -223,13 +228,15 @@ static uint64_t part_on_dram(unsigned i, const struct kept *k, size_t n, uint64_
 {
     double lost = 0;
     uint64_t live = sites_steered_live(i), before = live - HY_MIN(live, n);
-    uint64_t own = load(&pl->quota[i]) - HY_MIN(load(&pl->quota[i]), before);
+    uint64_t quota = load(&pl->quota[i]), own = quota - HY_MIN(quota, before);
+    if (has_levels(i) && pl->state[i].need > n) /* the hot parts of each of its blocks */
+        own = HY_MIN(own, (uint64_t)((double)n * (double)quota / (double)pl->state[i].need));
     if (own >= n || pl->plan.place[i].why == PLAN_IDLE)
         return HY_MIN(own, n);
-    uint64_t from = sum_kept_from(i, k, now, &lost);
-    uint64_t turn =
-        site_turn_part(n, floor_dram_left(), from, saves(i), from ? lost / (double)from : 0);
-    return HY_MAX(own, turn);
+    uint64_t from = sum_kept_from(i, k, now, &lost), left = floor_dram_left();
+    uint64_t (*take)(uint64_t, uint64_t, uint64_t, double, double) =
+        own > 0 && !site_turn_comes_again(&pl->turn[i]) ? site_turn_split : site_turn_part;
+    return HY_MAX(own, take(n, left, from, saves(i), from ? lost / (double)from : 0));
 }
 
 static void fill(void)
@@ -267,6 +274,7 @@ static void make_plan(void)
         pl->state[i].need = site_plan_blocks(&s, &pl->state[i].block);
         pl->state[i].need *= pl->state[i].block;
         pl->state[i].parts = pl->scaled[i].parts;
+        pl->state[i].best = has_levels(i) ? pl->plan.place[i].dram_bytes : 0;
         pl->state[i].fixed = s.fixed;
         pl->state[i].tier = s.tier;
     }
@@ -281,21 +289,6 @@ static void log_plan(void)
              "slowdown by the machine's figures %.2f",
              v.sites, v.on_dram, (unsigned long long)(v.quota >> 10),
              (unsigned long long)(v.share >> 10), v.slowdown);
-}
-
-/* Small requests are told apart where a site of small blocks must be kept off DRAM for better
- * ones, and that is worth the unwinding; and where the profile names their tier. */
-static bool choose_small(const struct profile *p, bool small[PROFILE_MAX_SITES])
-{
-    bool any = false;
-    for (unsigned i = 0; i < p->n_sites; i++) {
-        const struct profile_site *s = &p->sites[i];
-        small[i] =
-            s->has_tier || (is_on() && pl->tight && s->max_size < hy_config.set.site_min &&
-                            small_site_pays(&pl->plan, pl->site, pl->n_profile, i, s->count));
-        any |= small[i] && s->min_size < hy_config.set.site_min;
-    }
-    return any;
 }
 
 static void begin_plan(const struct profile *p)
@@ -333,7 +326,8 @@ bool planned_begin(void)
     unsigned unmatched = 0;
 
     begin_plan(p);
-    bool any_small = choose_small(p, small);
+    bool any_small = small_sites_choose(p, is_on() && pl->tight ? &pl->plan : NULL,
+                                        pl ? pl->site : NULL, hy_config.set.site_min, small);
     sites_steer(p->sites, p->n_sites, small, &unmatched);
     if (unmatched)
         log_info("profile: %u of %u call sites are of modules that are not loaded, or of "
@@ -402,6 +396,12 @@ uint64_t planned_alloc(site_id id, size_t n, uint32_t weight, enum hy_tier *tier
     *tier = part < n ? HY_PM : HY_DRAM;
     unlock();
     return part < n ? part : 0;
+}
+
+const uint8_t *planned_levels(site_id id)
+{
+    int i = is_on() ? sites_steered(id) : -1;
+    return i >= 0 ? pl->site[i].level : NULL;
 }
 
 void planned_free(site_id id)

@@ -27,6 +27,9 @@ bool planned_begin(void);
  * shall go. Of a block for PM, returns the bytes of DRAM that it shall have. No lock is waited
  * for, no system call. */
 uint64_t planned_alloc(site_id id, size_t n, uint32_t weight, enum hy_tier *tier);
+/* Which parts of such a block shall have it first (PROFILE_BINS, higher is better, equal ones are
+ * alike), for as long as the process lives; NULL: there is no plan any more. */
+const uint8_t *planned_levels(site_id id);
 /* After sites_note_free. */
 void planned_free(site_id id);
 /* By the control thread: what was counted last; a plan that does worse than it promised ends. */

@@ -49,6 +49,7 @@ static void look_up_site(size_t n, struct heap_want *w)
     w->site = id;
     sites_note_alloc(id, n, w->weight);
     w->part = planned_alloc(id, n, w->weight, &w->tier);
+    w->level = w->part ? planned_levels(id) : NULL;
 }
 
 static void note_freed(site_id id, size_t n, uint32_t weight)

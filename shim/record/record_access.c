@@ -16,6 +16,7 @@
 #include "place/maps.h"
 #include "place/sites.h"
 #include "record/record.h"
+#include "record/rules/heat.h"
 #include "sys/os.h"
 #include "sys/pages/emulator_samples.h"
 
@@ -35,6 +36,12 @@ struct pair {
 #define SITES   HEAP_POOLS
 #define SOURCES (SITES + SITE_MAX)
 
+/* The large block of a site that was used last. */
+struct block {
+    uintptr_t base;
+    size_t bytes;
+};
+
 /* Lines that the samples stand for. */
 struct access_table {
     access_lines source[BEHAVIOURS][SOURCES];
@@ -44,6 +51,8 @@ struct access_table {
     double all[KINDS], samples_of[KINDS]; /* a sample of both is half of each */
     uint64_t samples;
     struct pair pair[PAIRS];
+    struct heat heat[SITE_MAX];
+    struct block last[SITE_MAX];
 };
 
 static struct access_table *t;
@@ -92,6 +101,31 @@ static struct pair *pair_of(uint16_t site, unsigned cls)
     return NULL;
 }
 
+/* The block around an address of a site's. To find where a large one begins takes a while, to see
+ * that it is still there, or that nothing else is yet, does not. */
+static bool block_around(uintptr_t address, struct block *last)
+{
+    bool known = address - last->base < last->bytes;
+    struct block b;
+
+    if (!heap_block_of((const void *)(known ? last->base : address), &b.base, &b.bytes))
+        return known; /* freed, and its memory is nobody else's */
+    if (address - b.base >= b.bytes)
+        return false;
+    *last = b;
+    return true;
+}
+
+static void note_heat(uint16_t site, uintptr_t address, const double lines[KINDS])
+{
+    struct block *b = &t->last[site];
+
+    if (!block_around(address, b))
+        heat_miss(&t->heat[site], lines);
+    else if (b->bytes >= HEAT_LEAST)
+        heat_add(&t->heat[site], address - b->base, b->bytes, lines);
+}
+
 static void take(uintptr_t address, const double lines[KINDS])
 {
     double *to = t->elsewhere;
@@ -102,10 +136,12 @@ static void take(uintptr_t address, const double lines[KINDS])
     t->samples++;
     if (heap_owns((const void *)address)) {
         heap_origin_of((const void *)address, &place);
-        if (place.what == HEAP_IS_SMALL)
+        if (place.what == HEAP_IS_SMALL) {
             to = under_way[place.cls];
-        else if (place.site > 0 && place.site < SITE_MAX)
+        } else if (place.site > 0 && place.site < SITE_MAX) {
             to = under_way[SITES + place.site];
+            note_heat(place.site, address, lines);
+        }
         if (place.what == HEAP_IS_RUN && place.site > 0 && place.cls < HEAP_POOLS) {
             struct pair *p = pair_of(place.site, place.cls);
             for (int k = 0; p && k < KINDS; k++)
@@ -289,6 +325,16 @@ static void describe_samples(const struct access_scale *scale, struct profile_so
     (void)record_access_describe(scale->counted, ret->accesses, sizeof(ret->accesses));
 }
 
+static void list_heat(const struct machine_figures *f, struct profile *p)
+{
+    const struct medium_figures *pm = &f->medium[HY_PM];
+    const double cost[KINDS] = {
+        [ACCESS_READ] = 1 / pm->seq_read_mbs, [ACCESS_WRITTEN] = 1 / pm->seq_write_mbs};
+
+    for (unsigned s = 0; s < p->n_sites && s + 1 < SITE_MAX; s++)
+        p->sites[s].has_heat = heat_get(&t->heat[s + 1], cost, p->sites[s].heat);
+}
+
 void record_access_get(const struct machine_figures *f, struct profile *p)
 {
     static access_lines got[SITE_MAX];
@@ -301,6 +347,8 @@ void record_access_get(const struct machine_figures *f, struct profile *p)
     sum_classes(sums);
     find_scale(&p->source, &scale);
     list_behaviours(f, p);
+    if (f)
+        list_heat(f, p);
     for (unsigned b = 0; b <= t->by.n; b++) {
         lines_by_site(b, sums, got);
         for (unsigned s = 0; s < SITE_MAX; s++)

@@ -200,10 +200,11 @@ static void text_site(const struct explained *e, unsigned number, unsigned i)
         count(s->writes, w, sizeof(w));
         snprintf(saves, sizeof(saves), per_byte < 10 ? "%.2f" : "%.0f", per_byte);
     }
-    printf(" %4u  %-24s %7s %7s %6s %6s %5s  %-4s %s\n", number,
+    bool hot = known && s->heat && s->parts && e->plan.place[i].why == PLAN_PART;
+    printf(" %4u  %-24s %7s %7s %6s %6s %5s  %-4s %s%s\n", number,
            short_name(explain_name(e, i), name, sizeof(name)), short_size(s->bytes, a, sizeof(a)),
            s->block ? short_size(s->block, b, sizeof(b)) : "-", r, w, saves, tier_text(e, i),
-           known ? reasons[e->plan.place[i].why].word : "-");
+           known ? reasons[e->plan.place[i].why].word : "-", hot ? ", hot first" : "");
 }
 
 static void text_sites(const struct explained *e)
@@ -282,6 +283,7 @@ static void json_site(struct ctl_json *j, const struct explained *e, unsigned i)
     json_decimal(j, "saves_ns_per_byte", p->saves_ns / (double)HY_MAX(s->bytes, (uint64_t)1));
     ctl_json_text(j, "tier", e->counted || s->fixed ? hy_tier_name(p->tier) : NULL);
     ctl_json_number(j, "dram_bytes", p->dram_bytes);
+    ctl_json_text(j, "parts", !s->parts ? NULL : s->heat ? "hot first" : "alike");
     ctl_json_text(j, "why", explain_why(e, i));
     ctl_json_close(j, '}');
 }

@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "place/rules/site_plan.h"
+#include "place/rules/site_plan_search.h"
 
 #include <string.h>
-
-/* Sets whose worth differs by less are equal. */
-#define WORTH_EPS 1e-6
-/* Items looked at in the search, at most; beyond, the best set so far is taken. */
-#define SEARCH_STEPS 300000u
 
 uint64_t site_plan_charge(uint64_t block)
 {
     return hy_align_up(HY_MAX(block, (uint64_t)1), HY_PAGE);
 }
-
-/* Candidates that are put into another order, at most. */
-#define REORDERED 256u
 
 /* A set that is better by less than the prediction errs is not known to be better. */
 #define PREDICTION_ERROR 0.02
@@ -45,36 +37,7 @@ static double worth_of(const struct plan_work *k, const struct plan_site *s, con
     return worth;
 }
 
-/* --- the best set that fits -------------------------------------------------------- */
-
-static bool goes_before(const struct plan_item *x, const struct plan_item *y)
-{
-    if (x->density != y->density)
-        return x->density > y->density;
-    if (x->block != y->block)
-        return x->block < y->block;
-    return x->key < y->key;
-}
-
-/* qsort may allocate. */
-static void sort(struct plan_item *it, unsigned n)
-{
-    for (unsigned i = 1; i < n; i++) {
-        struct plan_item moved = it[i];
-        unsigned lo = 0, hi = i;
-
-        while (lo < hi) {
-            unsigned mid = (lo + hi) / 2;
-
-            if (goes_before(&moved, &it[mid]))
-                hi = mid;
-            else
-                lo = mid + 1;
-        }
-        memmove(it + lo + 1, it + lo, (i - lo) * sizeof(*it));
-        it[lo] = moved;
-    }
-}
+/* --- what is chosen from -------------------------------------------------------- */
 
 unsigned site_plan_blocks(const struct plan_site *s, uint64_t *ret_block)
 {
@@ -101,133 +64,35 @@ static struct plan_item item_of(const struct plan_work *k, const struct plan_sit
     return it;
 }
 
-/* The most that the items from `i` on can be worth in `room`: the last one in part. */
-static double bound_from(const struct plan_item *it, unsigned n, unsigned i, uint64_t room,
-                         unsigned *steps)
+/* A level of it is as a site of its own, of so many bytes. */
+static struct plan_item item_of_level(const struct plan_work *k, const struct plan_site *s,
+                                      unsigned index, const struct worths *w, unsigned level)
 {
-    double worth = 0;
+    struct plan_site part = *s;
+    double bytes, lines;
 
-    for (; i < n && room > 0; i++, (*steps)++) {
-        uint64_t all = it[i].block * it[i].count;
+    site_heat_level(s->heat, s->level, level, &bytes, &lines);
+    part.bytes = (uint64_t)((double)s->bytes * bytes);
+    struct plan_item it = item_of(k, &part, index, w);
+    it.worth *= lines;
+    it.density *= lines;
+    it.level = (uint8_t)level;
+    return it;
+}
 
-        if (all > room)
-            return worth + it[i].density * (double)room;
-        worth += it[i].worth * it[i].count;
-        room -= all;
+static unsigned items_of(const struct plan_work *k, const struct plan_site *s, unsigned index,
+                         const struct worths *w, unsigned room, struct plan_item *ret)
+{
+    unsigned n = 0;
+
+    if (!s->heat || !s->parts || room <= HEAT_LEVELS) {
+        *ret = item_of(k, s, index, w);
+        return 1;
     }
-    return worth;
-}
-
-/* Horowitz and Sahni's search, with more than one of each: take what fits in order of density,
- * then undo from the end, one block at a time, where the bound leaves hope. */
-static bool search(struct plan_item *it, unsigned n, uint64_t room)
-{
-    unsigned steps = 0, i = 0;
-    double worth = 0, best = -1;
-
-    for (;;) {
-        if (worth + bound_from(it, n, i, room, &steps) > best * (1 + WORTH_EPS)) {
-            for (; i < n; i++, steps++) {
-                uint64_t fit = HY_MIN(room / it[i].block, (uint64_t)it[i].count);
-
-                it[i].taken = (uint16_t)fit;
-                room -= fit * it[i].block;
-                worth += (double)fit * it[i].worth;
-            }
-            if (worth > best * (1 + WORTH_EPS)) {
-                best = worth;
-                for (unsigned k = 0; k < n; k++)
-                    it[k].best = it[k].taken;
-                steps += n;
-            }
-        }
-        while (i > 0 && it[i - 1].taken == 0) {
-            i--;
-            steps++;
-        }
-        if (i == 0)
-            return true;
-        if (steps > SEARCH_STEPS)
-            return false;
-        it[i - 1].taken--;
-        room += it[i - 1].block;
-        worth -= it[i - 1].worth;
-    }
-}
-
-/* --- sites of different times ------------------------------------------------------------ */
-
-static bool share_a_time(const struct plan_item *it, unsigned n)
-{
-    uint32_t all = PLAN_ALWAYS;
-
-    for (unsigned i = 0; i < n; i++)
-        all &= it[i].held;
-    return all != 0;
-}
-
-/* Of those that are not taken yet, the one that saves most for a byte and a part of the run. */
-static unsigned next_by_time(const struct plan_item *it, unsigned n)
-{
-    unsigned best = n;
-    double most = -1;
-
-    for (unsigned i = 0; i < n; i++) {
-        double value = it[i].density / __builtin_popcount(it[i].held);
-
-        if (it[i].taken == UINT16_MAX && value > most) {
-            most = value;
-            best = i;
-        }
-    }
-    return best;
-}
-
-/* What fits of each in its order, beyond what it has in `best` already if `more`. */
-static double take_greedily(struct plan_item *it, unsigned n, uint64_t room, bool by_time,
-                            bool more)
-{
-    uint64_t free[PLAN_TIMES];
-    double worth = 0;
-
-    for (unsigned t = 0; t < PLAN_TIMES; t++)
-        free[t] = room;
-    for (unsigned i = 0; more && i < n; i++)
-        site_plan_take(free, it[i].held, it[i].best * it[i].block);
-    for (unsigned i = 0; i < n; i++)
-        it[i].taken = UINT16_MAX;
-    for (unsigned k = 0; k < n; k++) {
-        struct plan_item *i = &it[by_time ? next_by_time(it, n) : k];
-        uint64_t has = more ? i->best : 0;
-        uint64_t fit = HY_MIN(site_plan_least(free, i->held) / i->block, i->count - has);
-
-        i->taken = (uint16_t)HY_MIN(has + fit, UINT16_MAX - 1u);
-        site_plan_take(free, i->held, (i->taken - has) * i->block);
-        worth += i->taken * i->worth;
-    }
-    return worth;
-}
-
-static void keep_taken(struct plan_item *it, unsigned n)
-{
-    for (unsigned i = 0; i < n; i++)
-        it[i].best = it[i].taken;
-}
-
-/* The best set as if all held memory at once is in `best`: never worse than that. */
-static void search_times(struct plan_item *it, unsigned n, uint64_t room)
-{
-    double worth = take_greedily(it, n, room, false, true);
-
-    keep_taken(it, n);
-    for (int by_time = 0; by_time < (n > REORDERED ? 1 : 2); by_time++) {
-        double other = take_greedily(it, n, room, by_time, false);
-
-        if (other > worth * (1 + WORTH_EPS)) {
-            worth = other;
-            keep_taken(it, n);
-        }
-    }
+    for (unsigned level = 0; level <= HEAT_LEVELS; level++)
+        if (memchr(s->level, (int)level, sizeof(s->level)))
+            ret[n++] = item_of_level(k, s, index, w, level);
+    return n;
 }
 
 /* --- the plan -------------------------------------------------------------------------- */
@@ -238,6 +103,8 @@ static double part_on_dram(const struct plan_site *s, const struct plan_tier *p)
         return 0;
     double part =
         p->why == PLAN_PART && s->bytes > 0 ? (double)p->dram_bytes / (double)s->bytes : 1;
+    if (s->heat && s->parts)
+        return site_heat_met(s->heat, s->level, part);
     return HY_MIN(part, 1.0);
 }
 
@@ -366,42 +233,59 @@ static struct line_worth mean_worth(const struct plan_work *k, const struct wort
     return (struct line_worth){share(sum.read_ns, reads), share(sum.write_ns, writes)};
 }
 
+/* One more item of a site. */
 static void place_item(const struct plan_item *it, const struct plan_site *s, uint64_t share,
-                       struct plan_tier *p)
+                       struct plan_tier *p, bool first)
 {
-    p->dram_bytes = (uint64_t)it->best * it->block;
-    p->tier = it->best > 0 ? HY_DRAM : HY_PM;
-    p->saves_ns = it->worth * it->count;
+    bool all = (first || p->why == PLAN_CHOSEN) && it->best == it->count;
+
+    p->dram_bytes += (uint64_t)it->best * it->block;
+    p->tier = p->dram_bytes > 0 ? HY_DRAM : HY_PM;
+    p->saves_ns += it->worth * it->count;
     if (s->fixed) {
         p->why = PLAN_NAMED;
         p->tier = s->tier;
         p->dram_bytes = s->tier == HY_DRAM ? it->count * it->block : 0;
-    } else if (it->best == it->count) {
+    } else if (all) {
         p->why = PLAN_CHOSEN;
-    } else if (it->best > 0) {
+    } else if (p->dram_bytes > 0) {
         p->why = PLAN_PART;
-    } else if (it->worth <= 0) {
+    } else if (p->saves_ns <= 0) {
         p->why = PLAN_IDLE;
     } else {
         p->why = it->block > share ? PLAN_TOO_LARGE : PLAN_NO_ROOM;
     }
 }
 
-/* Sites on DRAM first, each part by density. */
+/* Sites on DRAM first, each part by density, of levels that of the best one. */
 static void rank(struct site_plan *plan, const struct plan_item *it, unsigned n)
 {
     unsigned at = 0;
 
+    for (unsigned i = 0; i < plan->n; i++)
+        plan->place[i].rank = UINT16_MAX;
     for (int pass = 0; pass < 2; pass++) {
         for (unsigned k = 0; k < n; k++) {
             struct plan_tier *p = &plan->place[it[k].index];
 
-            if ((p->tier == HY_DRAM) != (pass == 0))
+            if ((p->tier == HY_DRAM) != (pass == 0) || p->rank != UINT16_MAX)
                 continue;
             plan->order[at] = it[k].index;
             p->rank = (uint16_t)at++;
         }
     }
+}
+
+/* Of each site one item or its levels, best first; how many. */
+static unsigned make_items(const struct plan_work *work, const struct worths *w,
+                           const struct plan_site *site, unsigned n, struct plan_item *it)
+{
+    unsigned n_items = 0;
+
+    for (unsigned i = 0; i < n; i++)
+        n_items += items_of(work, &site[i], i, w, PLAN_ITEMS - n_items - (n - i - 1), it + n_items);
+    plan_sort(it, n_items);
+    return n_items;
 }
 
 /* The best set if a line is worth `w`. `it` has room for all sites. */
@@ -412,18 +296,16 @@ static void plan_with(const struct plan_work *work, const struct worths *w,
     struct line_worth mean = mean_worth(work, w);
     static const struct plan_item none;
     uint64_t named = 0, free;
-    unsigned wanted = 0;
+    unsigned wanted = 0, n_items = make_items(work, w, site, n, it);
+    uint32_t placed[(PLAN_MAX + 31) / 32] = {0};
 
-    for (unsigned i = 0; i < n; i++)
-        it[i] = item_of(work, &site[i], i, w);
-    sort(it, n);
-    for (unsigned k = 0; k < n; k++)
+    for (unsigned k = 0; k < n_items; k++)
         if (site[it[k].index].fixed && site[it[k].index].tier == HY_DRAM)
             named += it[k].count * it[k].block;
     free = share > named ? share - named : 0;
     /* The candidates to the front, in their order, and back after the search. */
-    struct plan_item *candidate = it + n;
-    for (unsigned k = 0; k < n; k++)
+    struct plan_item *candidate = it + n_items;
+    for (unsigned k = 0; k < n_items; k++)
         if (!site[it[k].index].fixed && it[k].worth > 0 && it[k].block <= free)
             candidate[wanted++] = it[k];
     memset(ret, 0, sizeof(*ret));
@@ -431,22 +313,22 @@ static void plan_with(const struct plan_work *work, const struct worths *w,
     ret->share = share;
     ret->read_ns = mean.read_ns;
     ret->write_ns = mean.write_ns;
-    ret->exact = search(candidate, wanted, free);
-    if (!share_a_time(candidate, wanted)) {
-        ret->exact = false;
-        search_times(candidate, wanted, free);
-    }
-    for (unsigned k = 0, c = 0; k < n; k++) {
+    ret->exact = plan_search(candidate, wanted, free);
+    for (unsigned k = 0, c = 0; k < n_items; k++) {
         const struct plan_item *found = c < wanted ? &candidate[c] : &none;
+        unsigned i = it[k].index;
+        bool first = (placed[i / 32] >> i % 32 & 1) == 0;
 
-        if (c < wanted && found->index == it[k].index) {
+        if (c < wanted && found->index == i && found->level == it[k].level) {
             it[k].best = found->best;
             c++;
         }
-        place_item(&it[k], &site[it[k].index], share, &ret->place[it[k].index]);
-        ret->dram_bytes += ret->place[it[k].index].dram_bytes;
+        placed[i / 32] |= 1u << i % 32;
+        place_item(&it[k], &site[i], share, &ret->place[i], first);
     }
-    rank(ret, it, n);
+    for (unsigned i = 0; i < n; i++)
+        ret->dram_bytes += ret->place[i].dram_bytes;
+    rank(ret, it, n_items);
 }
 
 void site_plan_make(const struct machine_figures *f, const struct plan_work *work,

@@ -9,7 +9,8 @@
  * a byte of DRAM saves; the sites that get DRAM are the best set that fits, found by branch and
  * bound, which is exact for as many sites as matter. Blocks are placed as a whole, a site of many
  * blocks also in part; where the system splits large blocks, so are these, taken as read and
- * written alike in all their pages.
+ * written alike in all their pages, or where the profile tells of hot parts (site_heat.h), these
+ * first.
  *
  * Sites that do not hold memory at the same time can have the same DRAM. The run is cut into
  * PLAN_TIMES parts by what it has allocated; where no part is common to all sites, the set is the
@@ -20,11 +21,16 @@
 
 #include "classify/rules/slowdown.h"
 #include "settings/rules/profile.h"
+#include "place/rules/site_heat.h"
 #include "place/rules/site_times.h"
 
 #define PLAN_MAX (PROFILE_MAX_SITES + 1) /* and the rest of the memory */
 /* What a large block is split into, in a plan. Smaller parts would be no better plan. */
 #define PLAN_SPLIT ((uint64_t)64 * HY_KIB)
+/* Levels of sites whose parts are not alike, in all, beyond one for each; of others they are taken
+ * as alike. */
+#define PLAN_LEVELS 256
+#define PLAN_ITEMS  (PLAN_MAX + PLAN_LEVELS)
 
 /* The work of a run: as one, and its behaviours, one after the other. */
 struct plan_work {
@@ -41,7 +47,9 @@ struct plan_site {
     float reads_in[PROFILE_BEHAVIOURS], writes_in[PROFILE_BEHAVIOURS];
     uint32_t held; /* a bit for each part of the run in which it holds memory; 0: all */
     bool parts;    /* its blocks can be split: only their first pages may be on DRAM */
-    bool fixed;    /* somebody has named its tier */
+    const struct profile_site *heat; /* where its parts are not alike; NULL: they are */
+    uint8_t level[PROFILE_BINS];     /* then */
+    bool fixed;                      /* somebody has named its tier */
     enum hy_tier tier;
     uint64_t key; /* breaks ties: the order of sites must not matter */
 };
@@ -72,15 +80,16 @@ struct site_plan {
     struct plan_tier place[PLAN_MAX];
 };
 
-struct plan_item {               /* a site in the search */
+struct plan_item {               /* a site in the search, or a level of it */
     uint16_t index, taken, best; /* blocks taken, and in the best set */
+    uint8_t level;
     uint32_t count, held;
     uint64_t block;
     double worth, density; /* of a block, of a byte */
     uint64_t key;
 };
 struct plan_scratch {
-    struct plan_item item[2 * PLAN_MAX];
+    struct plan_item item[2 * PLAN_ITEMS];
     struct site_plan other;
 };
 

@@ -242,7 +242,12 @@ void site_plan_split(const struct profile *p, struct plan_site *site)
         uint64_t block = site[i].block != 0 ? site[i].block : site[i].bytes;
         double through = (site[i].reads + site[i].writes) * LINE /
                          (double)HY_MAX(p->sites[i].bytes, site[i].bytes);
+        double unused = 0, lines;
 
-        site[i].parts = !site[i].fixed && block >= 2 * PLAN_SPLIT && through >= 1;
+        if (site_heat_levels(&p->sites[i], site[i].level)) {
+            site[i].heat = &p->sites[i];
+            site_heat_level(&p->sites[i], site[i].level, 0, &unused, &lines);
+        }
+        site[i].parts = !site[i].fixed && block >= 2 * PLAN_SPLIT && through >= 1 - unused;
     }
 }

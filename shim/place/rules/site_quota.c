@@ -37,6 +37,24 @@ static uint64_t part_that_fits(const struct quota_site *s, uint64_t want, uint64
     return s->block > 0 ? free / s->block * s->block : 0;
 }
 
+/* Its share; of one with hot parts first these, and the rest of it once all others have had theirs.
+ */
+static void fill_site(const struct site_plan *plan, const struct quota_site *site, unsigned i,
+                      bool rest, uint64_t free[PLAN_TIMES], uint64_t quota[PLAN_MAX])
+{
+    const struct quota_site *s = &site[i];
+    uint64_t want = want_of(s);
+
+    if (s->fixed || plan->place[i].why == PLAN_IDLE || (rest && (s->best == 0 || s->best >= want)))
+        return;
+    if (!rest && s->best > 0)
+        want = HY_MIN(want, s->best);
+    uint64_t more =
+        part_that_fits(s, want - HY_MIN(quota[i], want), site_plan_least(free, s->held));
+    quota[i] += more;
+    site_plan_take(free, s->held, more);
+}
+
 void site_quota_fill(const struct site_plan *plan, const struct quota_site *site, uint64_t share,
                      uint64_t quota[PLAN_MAX])
 {
@@ -53,13 +71,7 @@ void site_quota_fill(const struct site_plan *plan, const struct quota_site *site
             site_plan_take(free, s->held, quota[i]);
         }
     }
-    for (unsigned k = 0; k < plan->n; k++) {
-        unsigned i = plan->order[k];
-        const struct quota_site *s = &site[i];
-
-        if (s->fixed || plan->place[i].why == PLAN_IDLE)
-            continue;
-        quota[i] = part_that_fits(s, want_of(s), site_plan_least(free, s->held));
-        site_plan_take(free, s->held, quota[i]);
-    }
+    for (int rest = 0; rest < 2; rest++)
+        for (unsigned k = 0; k < plan->n; k++)
+            fill_site(plan, site, plan->order[k], rest, free, quota);
 }

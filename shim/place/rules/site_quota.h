@@ -12,6 +12,8 @@ struct quota_site {
     uint64_t live;  /* bytes in use now, on either memory */
     uint64_t need;  /* most that is expected, as charged; more once there is more */
     uint64_t block; /* its largest, as charged */
+    uint64_t best;  /* its hottest parts, as the plan has them: what is beyond comes after all
+                     * others;  0: they are alike */
     uint32_t held;  /* as in struct plan_site */
     bool lapsed;    /* nothing is kept for it beyond what it has */
     bool parts;     /* as in struct plan_site */

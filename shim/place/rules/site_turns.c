@@ -34,6 +34,11 @@ bool site_turns_meet(const struct site_turn *t, const struct site_turn *other, u
     return period == 0 || length == 0 || load(&t->since) + period <= now + length;
 }
 
+bool site_turn_comes_again(const struct site_turn *t)
+{
+    return load(&t->period) > 0;
+}
+
 bool site_turn_pays(uint64_t n, uint64_t left, uint64_t kept, double saves, double kept_saves)
 {
     uint64_t takes = HY_MIN(n, left), free = left > kept ? left - kept : 0;
@@ -48,4 +53,13 @@ uint64_t site_turn_part(uint64_t n, uint64_t left, uint64_t kept, double saves, 
     if (site_turn_pays(n, left, kept, saves, kept_saves))
         return n;
     return HY_MIN(n, left > kept ? left - kept : 0);
+}
+
+uint64_t site_turn_split(uint64_t n, uint64_t left, uint64_t kept, double saves, double kept_saves)
+{
+    uint64_t free = left > kept ? left - kept : 0;
+
+    if (saves <= 0)
+        return 0;
+    return HY_MIN(n, saves > kept_saves ? left : free);
 }

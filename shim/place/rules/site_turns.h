@@ -28,5 +28,10 @@ bool site_turns_meet(const struct site_turn *t, const struct site_turn *other, u
 bool site_turn_pays(uint64_t n, uint64_t left, uint64_t kept, double saves, double kept_saves);
 /* The part of it that gets DRAM: all of it if that pays, else what is left beside what is kept. */
 uint64_t site_turn_part(uint64_t n, uint64_t left, uint64_t kept, double saves, double kept_saves);
+/* Has it begun twice? What has not takes DRAM for good. */
+bool site_turn_comes_again(const struct site_turn *t);
+/* The same of what does not, beyond a part that the plan has for it: a byte more takes another's
+ * only if it saves more than that one. */
+uint64_t site_turn_split(uint64_t n, uint64_t left, uint64_t kept, double saves, double kept_saves);
 
 #endif

@@ -33,3 +33,18 @@ bool small_site_pays(const struct site_plan *plan, const struct plan_site *site,
 {
     return small_site_saves(plan, site, n, i) > UNWIND_NS * (double)count;
 }
+
+bool small_sites_choose(const struct profile *p, const struct site_plan *plan,
+                        const struct plan_site *site, uint64_t least, bool small[PROFILE_MAX_SITES])
+{
+    bool any = false;
+
+    for (unsigned i = 0; i < p->n_sites; i++) {
+        const struct profile_site *s = &p->sites[i];
+
+        small[i] = s->has_tier || (plan && s->max_size < least &&
+                                   small_site_pays(plan, site, p->n_sites, i, s->count));
+        any |= small[i] && s->min_size < least;
+    }
+    return any;
+}

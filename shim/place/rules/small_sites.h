@@ -14,5 +14,10 @@ double small_site_saves(const struct site_plan *plan, const struct plan_site *si
 /* Is that more than what it costs to unwind each of its `count` requests? */
 bool small_site_pays(const struct site_plan *plan, const struct plan_site *site, unsigned n,
                      unsigned i, uint64_t count);
+/* Which sites of a profile are told apart among requests below `least`: those whose tier it names,
+ * and where a plan is short of DRAM (NULL: none is) those that pay. Are there any? */
+bool small_sites_choose(const struct profile *p, const struct site_plan *plan,
+                        const struct plan_site *site, uint64_t least,
+                        bool small[PROFILE_MAX_SITES]);
 
 #endif

@@ -214,6 +214,15 @@ static void add_counts(struct textbuf *o, const char *key, const uint64_t *n, un
     textbuf_add(o, "\n");
 }
 
+static void write_heat(struct textbuf *o, const struct profile_site *s)
+{
+    uint64_t list[PROFILE_BINS];
+
+    for (unsigned i = 0; i < PROFILE_BINS; i++)
+        list[i] = s->heat[i];
+    add_counts(o, "heat", list, s->has_heat ? PROFILE_BINS : 0);
+}
+
 static void write_site(struct textbuf *o, const struct profile_site *s, bool accesses)
 {
     textbuf_add(o, "\n[site %s]\n", s->name);
@@ -236,6 +245,7 @@ static void write_site(struct textbuf *o, const struct profile_site *s, bool acc
         textbuf_add(o, "reads = %" PRIu64 "\nwrites = %" PRIu64 "\n", s->reads, s->writes);
     add_counts(o, "reads-in", s->reads_in, s->n_reads_in);
     add_counts(o, "writes-in", s->writes_in, s->n_writes_in);
+    write_heat(o, s);
 }
 
 int64_t profile_write(const struct profile *p, const struct profile_module *modules,

@@ -16,6 +16,8 @@
 #define PROFILE_MAX_TASKS    64
 #define PROFILE_MAX_NEEDS    8
 #define PROFILE_BEHAVIOURS   8
+#define PROFILE_BINS         32
+#define PROFILE_HEAT_MOST    9999
 #define PROFILE_MAX_MODULES  64
 #define PROFILE_TEXT_CAP     96
 #define PROFILE_PATH_CAP     152
@@ -38,6 +40,9 @@ struct profile_site {
     /* Of reads and writes, those in each behaviour; none: as all the program's are. */
     uint64_t reads_in[PROFILE_BEHAVIOURS], writes_in[PROFILE_BEHAVIOURS];
     uint8_t n_reads_in, n_writes_in;
+    /* What is read and written in each 32nd of its large blocks, in proportion; none: alike. */
+    bool has_heat;
+    uint16_t heat[PROFILE_BINS];
     double from, until; /* when it held memory: shares of all that the run allocated, before its
                          * first block and at the end of its last; until 0: to the end */
 };

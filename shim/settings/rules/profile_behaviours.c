@@ -5,10 +5,11 @@
 #include "base/text.h"
 #include "settings/rules/profile_parser.h"
 
-#define WORDS    7
-#define MOST_MS  1e9
-#define SLOWEST  1000
-#define MOST_CPU 1e6
+#define WORDS     7
+#define MOST_MS   1e9
+#define SLOWEST   1000
+#define MOST_CPU  1e6
+#define LIST_MOST HY_MAX(PROFILE_BEHAVIOURS, PROFILE_BINS)
 
 static bool decimal(const char *word, double most, double *ret)
 {
@@ -48,14 +49,14 @@ void profile_behaviour_key(struct parser *ps, const char *name, const char *valu
                            "and busy threads, as in 120.5 90000 12000 2.79 0.1 0.99 3.2");
 }
 
-unsigned profile_counts(const char *value, uint64_t ret[PROFILE_BEHAVIOURS])
+unsigned profile_counts(const char *value, uint64_t *ret, unsigned most)
 {
-    uint64_t list[PROFILE_BEHAVIOURS];
+    uint64_t list[LIST_MOST];
     char word[40];
     unsigned n = 0;
 
     while (profile_next_word(&value, word, sizeof(word))) {
-        if (n == PROFILE_BEHAVIOURS || text_parse_u64(word, strlen(word), &list[n]) < 0)
+        if (n == most || text_parse_u64(word, strlen(word), &list[n]) < 0)
             return 0;
         n++;
     }
@@ -63,6 +64,23 @@ unsigned profile_counts(const char *value, uint64_t ret[PROFILE_BEHAVIOURS])
         return 0;
     memcpy(ret, list, n * sizeof(list[0]));
     return n;
+}
+
+bool profile_heat(const char *value, struct profile_site *ret)
+{
+    uint64_t list[PROFILE_BINS], sum = 0;
+
+    if (profile_counts(value, list, PROFILE_BINS) != PROFILE_BINS)
+        return false;
+    for (unsigned i = 0; i < PROFILE_BINS; i++) {
+        if (list[i] > PROFILE_HEAT_MOST)
+            return false;
+        sum += list[i];
+    }
+    for (unsigned i = 0; i < PROFILE_BINS; i++)
+        ret->heat[i] = (uint16_t)list[i];
+    ret->has_heat = sum > 0;
+    return sum > 0;
 }
 
 void profile_check_behaviours(struct parser *ps)

@@ -35,11 +35,12 @@ enum site_key {
     SITE_FROM,
     SITE_UNTIL,
     SITE_READS_IN,
-    SITE_WRITES_IN
+    SITE_WRITES_IN,
+    SITE_HEAT
 };
 #define SITE_KEYS                                                                                  \
     "frame0|frame1|frame2|frame3|frame4|frame5|frame6|frame7|tier|count|bytes|"                    \
-    "live-bytes|min-size|max-size|reads|writes|nth|from|until|reads-in|writes-in"
+    "live-bytes|min-size|max-size|reads|writes|nth|from|until|reads-in|writes-in|heat"
 #define THREAD_KEYS "dram|pm|seen" /* the first in the order of enum hy_tier */
 
 bool profile_set_frame(struct hy_frame *frame, const char *value)
@@ -171,9 +172,12 @@ static void site_key(struct parser *ps, int key, const char *name, const char *v
             s->nth = (uint8_t)n;
         else
             profile_tell_value(ps, name, value, "a whole number from 1 to 255");
+    } else if (key == SITE_HEAT) {
+        if (!profile_heat(value, s))
+            profile_tell_value(ps, name, value, "32 whole numbers up to 9999, not all of them 0");
     } else if (key >= SITE_READS_IN) {
         bool reads = key == SITE_READS_IN;
-        unsigned n = profile_counts(value, reads ? s->reads_in : s->writes_in);
+        unsigned n = profile_counts(value, reads ? s->reads_in : s->writes_in, PROFILE_BEHAVIOURS);
 
         *(reads ? &s->n_reads_in : &s->n_writes_in) = (uint8_t)n;
         if (n == 0)

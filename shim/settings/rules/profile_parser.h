@@ -63,8 +63,11 @@ bool profile_is_next(struct parser *ps, const char *what, const char *name, unsi
 /* A key of [tasks], of [behaviours]. */
 void profile_task_key(struct parser *ps, const char *name, const char *value);
 void profile_behaviour_key(struct parser *ps, const char *name, const char *value);
-/* Lines of a site in each behaviour; 0: it is no such list. */
-unsigned profile_counts(const char *value, uint64_t ret[PROFILE_BEHAVIOURS]);
+/* A list of at most `most` whole numbers, as of a site's lines in each behaviour; how many, 0: it
+ * is no such list. */
+unsigned profile_counts(const char *value, uint64_t *ret, unsigned most);
+/* What a site tells of the parts of its blocks; false: it is no such list. */
+bool profile_heat(const char *value, struct profile_site *ret);
 /* When all is read: lists that are not of as many as there are behaviours go. */
 void profile_check_behaviours(struct parser *ps);
 /* A key of the present section. */

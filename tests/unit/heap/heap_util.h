@@ -79,14 +79,14 @@ static bool may_split, split_striped;
 static char *split_block;
 static size_t split_size, split_bytes;
 
-static bool split(void *block, size_t size, size_t away, bool striped)
+static bool split(void *block, size_t size, size_t away, const uint8_t *level)
 {
     if (!may_split || !charge(HY_PM, away, false))
         return false;
     split_block = block;
     split_size = size;
     split_bytes = away;
-    split_striped = striped;
+    split_striped = level != NULL;
     return true;
 }
 

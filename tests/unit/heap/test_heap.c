@@ -191,12 +191,14 @@ static void a_large_block_lies_across_the_end_of_dram(void **state)
 
 static void a_block_for_pm_may_have_a_part_on_dram(void **state)
 {
+    static const uint8_t alike[32];
     const size_t n = 10 * HY_MIB, first = 3 * HY_MIB;
     uint64_t before[HY_TIERS] = {charged[HY_DRAM], charged[HY_PM]};
     struct heap_want w = pm;
     (void)state;
     may_split = true;
     w.part = first;
+    w.level = alike;
     char *p = heap_alloc(n, &w);
     assert_int_equal(heap_tier_of(p), HY_DRAM);
     assert_in_range(charged[HY_DRAM] - before[HY_DRAM], first - HY_PAGE, first);

@@ -284,6 +284,34 @@ static void test_class_decides_what_counts(void **state)
     assert_true(plan.write_ns > 2 * plan.read_ns);
 }
 
+/* A block of which an eighth has nearly all of the lines: that part goes before blocks that are
+ * used more than it on average. */
+static void test_hot_parts_first(void **state)
+{
+    static struct profile_site told = {.has_heat = true};
+    struct machine_figures f = figures("optane");
+    (void)state;
+    for (unsigned b = 0; b < PROFILE_BINS; b++)
+        told.heat[b] = b >= 12 && b < 16 ? 2400 : 14;
+    site[0] = one(16, 4, 1, 1);
+    site[1] = one(2, 1, 0.25, 2);
+    site[0].parts = true;
+    struct plan_work k = work_of(site, 2, 0.119, 8);
+    site_plan_make(&f, &k, site, 2, 4 * HY_MIB, &scratch, &plan);
+    assert_int_equal(plan.order[0], 1);
+    double without = site_plan_time(&f, &k, site, &plan);
+    assert_true(site_heat_levels(site[0].heat = &told, site[0].level));
+    site_plan_make(&f, &k, site, 2, 4 * HY_MIB, &scratch, &plan);
+    assert_int_equal(plan.order[0], 0);
+    assert_true(plan.place[0].why == PLAN_PART && plan.place[1].why == PLAN_CHOSEN);
+    assert_int_equal(plan.place[0].dram_bytes, 2 * HY_MIB);
+    struct work at = site_plan_lines(&k, site, &plan);
+    assert_float_equal(at.pm_reads, 4e6 * 28 * 14 / (4 * 2400 + 28 * 14) / 5e6, 1e-6);
+    assert_true(site_plan_time(&f, &k, site, &plan) < 0.8 * without);
+    site_plan_make(&f, &k, site, 2, 30 * HY_MIB, &scratch, &plan);
+    assert_int_equal(plan.place[0].why, PLAN_CHOSEN);
+}
+
 /* With most on DRAM, PM is never full on average, so a line written there looks cheap. Written in a
  * burst it is not: what is a little better on average only does not take the DRAM from it. */
 static void test_bursts_of_writes(void **state)
@@ -464,6 +492,7 @@ int main(void)
         cmocka_unit_test(test_class_decides_what_counts),
         cmocka_unit_test(test_behaviours),
         cmocka_unit_test(test_bursts_of_writes),
+        cmocka_unit_test(test_hot_parts_first),
         cmocka_unit_test(test_reasons),
         cmocka_unit_test(test_profile_to_sites),
     };

@@ -56,6 +56,21 @@ static void test_ranking_holds_when_sites_grow(void **state)
     assert_int_equal(quota[1] + quota[2], 0);
 }
 
+/* Of one with hot parts, these come first; the rest of it gets what all others leave. */
+static void test_hot_parts_do_not_bring_the_rest(void **state)
+{
+    (void)state;
+    three();
+    run[0].parts = run[1].parts = true;
+    run[0].best = HY_MIB;
+    site_quota_fill(&plan, run, 9 * HY_MIB, quota);
+    assert_true(quota[0] == HY_MIB && quota[1] == 4 * HY_MIB && quota[2] == 4 * HY_MIB);
+    site_quota_fill(&plan, run, 11 * HY_MIB, quota);
+    assert_true(quota[0] == 3 * HY_MIB && quota[1] == 4 * HY_MIB && quota[2] == 4 * HY_MIB);
+    site_quota_fill(&plan, run, HY_MIB / 2, quota);
+    assert_true(quota[0] == HY_MIB / 2 && quota[1] == 0 && quota[2] == 0);
+}
+
 static void test_what_does_not_come_is_not_kept(void **state)
 {
     (void)state;
@@ -86,6 +101,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranking_holds_when_sites_grow),
+        cmocka_unit_test(test_hot_parts_do_not_bring_the_rest),
         cmocka_unit_test(test_what_does_not_come_is_not_kept),
         cmocka_unit_test(test_scale),
     };

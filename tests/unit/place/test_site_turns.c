@@ -94,6 +94,14 @@ static void what_is_taken_from_better_ones_must_be_made_up_for(void **state)
     assert_int_equal(site_turn_part(100, 150, 51, 1, 101), 99);
     assert_int_equal(site_turn_part(100, 50, 60, 1, 101), 0);
     assert_int_equal(site_turn_part(100, 150, 0, 0, 0), 0);
+    /* One that has a part by the plan takes nothing from better ones because its part saves so
+     * much. */
+    assert_int_equal(site_turn_part(1000, 900, 100, 1, 2), 1000);
+    assert_int_equal(site_turn_split(1000, 900, 100, 1, 2), 800);
+    assert_int_equal(site_turn_split(1000, 900, 100, 2, 1), 900);
+    assert_int_equal(site_turn_split(100, 900, 100, 1, 2), 100);
+    assert_int_equal(site_turn_split(100, 50, 60, 1, 2), 0);
+    assert_int_equal(site_turn_split(100, 900, 0, 0, 0), 0);
 }
 
 int main(void)

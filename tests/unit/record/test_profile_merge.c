@@ -124,6 +124,38 @@ static void test_merge_behaviours(void **state)
     }
 }
 
+/* Parts of blocks are weighed by the lines of each; where a run tells of none, all were alike. */
+static void test_merge_heat(void **state)
+{
+    static struct profile_site one[1], two[1], all[4];
+    static struct profile into;
+    struct profile a = run_of(one, HY_CLASS_BANDWIDTH, 0.5, 1000);
+    struct profile b = run_of(two, HY_CLASS_BANDWIDTH, 0.5, 1000);
+    struct profile_merge m;
+
+    (void)state;
+    random_site(&one[0], 0);
+    one[0].reads = 3000;
+    one[0].writes = 0;
+    two[0] = one[0];
+    two[0].reads = 1000;
+    one[0].has_heat = true;
+    for (unsigned i = 0; i < PROFILE_BINS; i++)
+        one[0].heat[i] = i < 8 ? 2 : 0;
+    a.n_sites = b.n_sites = 1;
+    for (int last = 0; last < 2; last++) {
+        const struct profile *in_turn[] = {&a, &b};
+        into.sites = all;
+        profile_merge_begin(&m, &into, HY_ARRAY_SIZE(all));
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(profile_merge_add(&m, in_turn[i ^ last], "", hear, NULL), 0);
+        profile_merge_end(&m);
+        assert_true(into.n_sites == 1 && all[0].has_heat);
+        for (unsigned i = 0; i < PROFILE_BINS; i++)
+            assert_in_range(all[0].heat[i], i < 8 ? 1014 : 78, i < 8 ? 1017 : 79);
+    }
+}
+
 /* A merged profile weighs as many runs as it was made of; one without sites adds facts. */
 static void test_merge_again(void **state)
 {
@@ -222,8 +254,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_merge),       cmocka_unit_test(test_merge_behaviours),
-        cmocka_unit_test(test_merge_again), cmocka_unit_test(test_merge_tasks),
-        cmocka_unit_test(test_fold),
+        cmocka_unit_test(test_merge_heat),  cmocka_unit_test(test_merge_again),
+        cmocka_unit_test(test_merge_tasks), cmocka_unit_test(test_fold),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,6 +67,9 @@ static void random_profile(struct profile *p, unsigned n_sites)
 
         random_site(s, i);
         s->n_reads_in = any(4) ? (uint8_t)p->n_behaviours : 0;
+        s->has_heat = any(2);
+        for (unsigned b = 0; b < PROFILE_BINS; b++)
+            s->heat[b] = (uint16_t)(s->has_heat ? any(PROFILE_HEAT_MOST) + (b == 9) : 0);
         s->n_writes_in = any(4) ? (uint8_t)p->n_behaviours : 0;
         for (unsigned b = 0; b < p->n_behaviours; b++) {
             s->reads_in[b] = s->n_reads_in ? any(UINT32_MAX) : 0;

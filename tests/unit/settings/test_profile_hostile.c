@@ -218,6 +218,15 @@ static void test_bad_records(void **state)
     assert_heard("[site a] tells of 2 and 0 behaviours, [behaviours] of 1");
     assert_int_equal(p.n_sites, 1);
     assert_true(p.sites[0].reads == 5 && p.sites[0].n_reads_in == 0);
+    assert_int_equal(
+        parse("[site a]\nframe0 = ab+0x1\n"
+              "heat = 1 2 3\n"
+              "heat = 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
+              "heat = 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 10000\n"
+              "heat = 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n"),
+        0);
+    assert_heard("32 whole numbers up to 9999, not all of them 0");
+    assert_true(p.n_sites == 1 && !p.sites[0].has_heat);
     assert_int_equal(parse("[app]\nexposure = 1.5\nforeseen = -1\nbusy-threads = many\n"
                            "[recorded]\nruns = 4294967296\nconfidence = 2\nwindow = 1\n"
                            "[modules]\nxy = /lib\nab =\n"),

@@ -208,6 +208,29 @@ static void add_times(struct profile_site *to, const struct profile_site *s)
     to->until = to->until == 0 || s->until == 0 ? 0 : HY_MAX(to->until, s->until);
 }
 
+/* By their lines, those that were there before and those that are added. */
+static void add_heat(struct profile_site *to, const struct profile_site *s, uint32_t runs)
+{
+    double lines[2] = {(double)to->reads + (double)to->writes,
+                       ((double)s->reads + (double)s->writes) * runs};
+    const struct profile_site *of[2] = {to, s};
+    double sum[PROFILE_BINS] = {0};
+
+    if ((!to->has_heat && !s->has_heat) || lines[0] + lines[1] <= 0)
+        return;
+    for (int k = 0; k < 2; k++) {
+        double all = 0;
+
+        for (unsigned b = 0; b < PROFILE_BINS; b++)
+            all += of[k]->has_heat ? of[k]->heat[b] : 1;
+        for (unsigned b = 0; b < PROFILE_BINS; b++)
+            sum[b] += lines[k] * (of[k]->has_heat ? of[k]->heat[b] : 1) / all;
+    }
+    for (unsigned b = 0; b < PROFILE_BINS; b++)
+        to->heat[b] = (uint16_t)(sum[b] / (lines[0] + lines[1]) * PROFILE_HEAT_MOST + 0.5);
+    to->has_heat = true;
+}
+
 static void add_site(struct profile_merge *m, const struct profile_site *s, uint32_t runs)
 {
     struct profile_site *to = same_site(m->into, s);
@@ -228,6 +251,7 @@ static void add_site(struct profile_merge *m, const struct profile_site *s, uint
         to->has_tier = true;
         to->tier = s->tier;
     }
+    add_heat(to, s, runs);
     to->count += s->count * runs;
     to->bytes += s->bytes * runs;
     to->reads += s->reads * runs;
