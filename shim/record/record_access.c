@@ -101,14 +101,16 @@ static struct pair *pair_of(uint16_t site, unsigned cls)
     return NULL;
 }
 
-/* The block around an address. To find where a large one begins takes a while, to see that it is
- * still there does not. */
+/* The block around an address of a site's. To find where a large one begins takes a while, to see
+ * that it is still there, or that nothing else is yet, does not. */
 static bool block_around(uintptr_t address, struct block *last)
 {
+    bool known = address - last->base < last->bytes;
     struct block b;
-    const void *near = (const void *)(address - last->base < last->bytes ? last->base : address);
 
-    if (!heap_block_of(near, &b.base, &b.bytes) || address - b.base >= b.bytes)
+    if (!heap_block_of((const void *)(known ? last->base : address), &b.base, &b.bytes))
+        return known; /* freed, and its memory is nobody else's */
+    if (address - b.base >= b.bytes)
         return false;
     *last = b;
     return true;
@@ -118,7 +120,9 @@ static void note_heat(uint16_t site, uintptr_t address, const double lines[KINDS
 {
     struct block *b = &t->last[site];
 
-    if (block_around(address, b) && b->bytes >= HEAT_LEAST)
+    if (!block_around(address, b))
+        heat_miss(&t->heat[site], lines);
+    else if (b->bytes >= HEAT_LEAST)
         heat_add(&t->heat[site], address - b->base, b->bytes, lines);
 }
 

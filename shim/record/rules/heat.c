@@ -6,6 +6,9 @@
 #define FREEDOM (PROFILE_BINS - 1)
 #define CHANCE  (FREEDOM + 4 * 7.87)
 
+/* Of what was found, at most this part may have been missed. */
+#define MISSED 16
+
 void heat_add(struct heat *h, size_t offset, size_t block, const double lines[ACCESS_KINDS])
 {
     size_t bin = HY_MIN(offset / HY_MAX(block / PROFILE_BINS, (size_t)1), PROFILE_BINS - 1u);
@@ -13,7 +16,14 @@ void heat_add(struct heat *h, size_t offset, size_t block, const double lines[AC
     for (int k = 0; k < ACCESS_KINDS; k++) {
         h->lines[k][bin] += (float)lines[k];
         h->squares[k] += lines[k] * lines[k];
+        h->found += lines[k];
     }
+}
+
+void heat_miss(struct heat *h, const double lines[ACCESS_KINDS])
+{
+    for (int k = 0; k < ACCESS_KINDS; k++)
+        h->missed += lines[k];
 }
 
 bool heat_get(const struct heat *h, const double cost[ACCESS_KINDS], uint16_t ret[PROFILE_BINS])
@@ -29,7 +39,7 @@ bool heat_get(const struct heat *h, const double cost[ACCESS_KINDS], uint16_t re
     }
     for (unsigned b = 0; b < PROFILE_BINS; b++)
         spread += (sum[b] - mean) * (sum[b] - mean);
-    if (mean <= 0 || spread <= CHANCE * scatter)
+    if (mean <= 0 || h->missed * MISSED > h->found || spread <= CHANCE * scatter)
         return false;
     double keep = 1 - FREEDOM * scatter / spread;
     for (unsigned b = 0; b < PROFILE_BINS; b++) {

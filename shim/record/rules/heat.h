@@ -14,10 +14,14 @@
 struct heat {
     float lines[ACCESS_KINDS][PROFILE_BINS];
     double squares[ACCESS_KINDS]; /* of what each sample stands for */
+    double found, missed;         /* lines of both kinds */
 };
 
 void heat_add(struct heat *h, size_t offset, size_t block, const double lines[ACCESS_KINDS]);
-/* With what a line costs on PM. False: all parts are alike, as far as is known. */
+/* The block is gone: where in it this was is not known. */
+void heat_miss(struct heat *h, const double lines[ACCESS_KINDS]);
+/* With what a line costs on PM. False: all parts are alike, as far as is known: what is used last,
+ * before a block is freed, is missed most, so little may be. */
 bool heat_get(const struct heat *h, const double cost[ACCESS_KINDS], uint16_t ret[PROFILE_BINS]);
 
 #endif

@@ -68,6 +68,11 @@ static void a_hot_part_is_told(void **state)
             assert_in_range(ret[b], 80, 240);
     }
     assert_in_range(sum, 9999 - 32, 9999 + 32);
+    for (unsigned i = 0; i < 300; i++) { /* more than a 16th fell on blocks that were gone */
+        assert_true(i >= 250 || heat_get(&h, cost, ret));
+        heat_miss(&h, (const double[ACCESS_KINDS]){0, 64});
+    }
+    assert_false(heat_get(&h, cost, ret));
     /* Of few samples less is believed. */
     samples(&h, 60, 20, 24);
     if (heat_get(&h, cost, ret))
