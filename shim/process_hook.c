@@ -304,8 +304,10 @@ long hy_call_watched(long nr, long a, long b, long c, long d, long e, long f)
     if (what == LIMIT)
         return set_limit(nr, a, b, c, d, e, f);
     void *told;
-    if (what == MEMORY && alter_by_number(nr, (const long[]){a, b, c, d, e}, &told))
-        return (long)told;
+    if (what == MEMORY)
+        return alter_by_number(nr, (const long[]){a, b, c, d, e}, &told)
+                   ? (long)told
+                   : hy_next_call(nr, a, b, c, d, e, f);
     bool paused = call_begins(what);
     long r = hy_next_call(nr, a, b, c, d, e, f);
     call_ends(what, paused, r);

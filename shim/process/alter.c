@@ -13,6 +13,7 @@
 #include "heap/supply.h"
 #include "process/process.h"
 #include "sys/lock.h"
+#include "sys/thread.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -95,6 +96,8 @@ bool alter_by_number(long nr, const long arg[5], void **ret)
     void *addr = (void *)arg[0];
     size_t len = (size_t)arg[1];
     int how = (int)arg[2];
+    if (hy_raw_memory)
+        return false;
     switch (nr) {
     case SYS_mmap:
         if ((arg[3] & MAP_FIXED) && !(arg[3] & MAP_FIXED_NOREPLACE))

@@ -18,6 +18,8 @@
 #define MADV_POPULATE_READ 22
 #endif
 
+__thread int hy_raw_memory __attribute__((tls_model("initial-exec")));
+
 static int map(size_t bytes, int prot, int flags, int fd, uint64_t offset, void *at, void **ret)
 {
     long r = raw6(SYS_mmap, at, bytes, prot, flags, fd, offset);

@@ -11,12 +11,24 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "sys/thread.h"
+
 /* Result, or -errno; the caller's errno is left alone. syscall() is a hook of ours, which passes
  * them on: so one that somebody preloads before or behind us is asked as well. */
+static inline bool raw_is_memory(long nr)
+{
+    return nr == SYS_mmap || nr == SYS_munmap || nr == SYS_mremap || nr == SYS_mprotect ||
+           nr == SYS_madvise || nr == SYS_mlock || nr == SYS_mlock2;
+}
+
 static inline long raw_call(long nr, long a, long b, long c, long d, long e, long f)
 {
     int saved = errno;
+    if (raw_is_memory(nr)) /* not the program's doing */
+        hy_raw_memory++;
     long r = syscall(nr, a, b, c, d, e, f);
+    if (raw_is_memory(nr))
+        hy_raw_memory--;
     if (r == -1) {
         r = -errno;
         errno = saved;

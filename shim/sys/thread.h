@@ -33,4 +33,7 @@ void os_clock_by_call(bool on);
 /* The page is zero in a child that has a copy of this memory. */
 int os_wipe_on_fork(void *page);
 
+/* This thread is in a call on memory that is the library's own, not the program's. */
+extern __thread int hy_raw_memory __attribute__((tls_model("initial-exec")));
+
 #endif
