@@ -64,11 +64,18 @@ bool supply_grow_chunks(struct tier_supply *s, size_t more)
     return true;
 }
 
+#define ASKED HY_GIB /* from here on: less is small beside any machine */
+
+bool supply_is_promised(const struct tier_supply *s, size_t bytes)
+{
+    return bytes < ASKED || s->backing.dir || os_could_map(bytes, true);
+}
+
 /* DRAM: the next part of the range, as much as was asked for. */
 static void *take_dram(struct tier_supply *s, size_t bytes)
 {
     char *p = s->base + s->opened;
-    if (bytes > s->bytes - s->opened || os_commit(p, bytes))
+    if (bytes > s->bytes - s->opened || !supply_is_promised(s, bytes) || os_commit(p, bytes))
         return NULL;
     s->opened += bytes;
     if (s->backing.nodes)

@@ -74,6 +74,10 @@ bool supply_map_again(const struct tier_supply *s, void *base, size_t bytes);
  * the child would write to its parent's memory: under such a limit there are none. */
 bool supply_may_share(const struct tier_supply *s);
 
+/* The heaps' range is not counted by the kernel, which refuses to others what it can never serve: so
+ * it is asked for as much elsewhere. What lies on files is limited by them. */
+bool supply_is_promised(const struct tier_supply *s, size_t bytes);
+
 /* supply_file.c */
 /* The chunk that an address is in; its part of [at, end). */
 struct chunk *supply_chunk_at(const struct tier_supply *s, const char *at, const char *end,

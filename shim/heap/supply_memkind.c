@@ -95,9 +95,10 @@ bool supply_loaded(void)
 /* What is taken is never unmapped. Under RLIMIT_AS and RLIMIT_DATA a part of the allowance stays
  * for what gives it back: thread stacks, libraries, the next allocator. So does a part of
  * the memory where the kernel promises no more than there is. */
-static bool leaves_room(size_t bytes)
+static bool leaves_room(const struct tier_supply *s, size_t bytes)
 {
-    if (strict_overcommit && !os_could_map(bytes + ROOM_FOR_OTHERS, true))
+    if (strict_overcommit ? !os_could_map(bytes + ROOM_FOR_OTHERS, true)
+                          : !supply_is_promised(s, bytes))
         return false;
     return os_limits_leave(bytes + HY_MAX(os_address_limit() / 4, MEMKIND_ROOM),
                            bytes + HY_MAX(os_data_limit() / 4, MEMKIND_RECORDS));
@@ -154,7 +155,7 @@ static int open_segment(struct tier_supply *s, size_t bytes)
         return -ENOMEM;
 
     char *base = s->base + s->opened;
-    if (!leaves_room(want) && !leaves_room(want = least))
+    if (!leaves_room(s, want) && !leaves_room(s, want = least))
         return -ENOMEM;
     if (os_commit(base, want) && os_commit(base, want = least))
         return -ENOMEM;

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -143,9 +144,20 @@ bool os_file_maybe_dax(int fd)
            (is.stx_attributes & STATX_ATTR_DAX);
 }
 
+/* A request that the file system cannot serve would fill it before it is refused, and others that
+ * write there would fail meanwhile. Asked for what takes long in any case. */
+#define ASKED HY_GIB
+
+static bool is_no_room(int fd, uint64_t bytes)
+{
+    struct statfs is;
+    return bytes >= ASKED && raw2(SYS_fstatfs, fd, &is) == 0 &&
+           bytes / (uint64_t)is.f_bsize > (uint64_t)is.f_bfree;
+}
+
 int os_file_allocate(int fd, uint64_t offset, uint64_t bytes)
 {
-    return do_fallocate(fd, 0, offset, bytes);
+    return is_no_room(fd, bytes) ? -ENOSPC : do_fallocate(fd, 0, offset, bytes);
 }
 
 /* Up to `cap` bytes; result: bytes read or -errno. */

@@ -76,6 +76,9 @@ static void mappings(void)
     TELL(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, -1, 0));
     TELL(mmap(NULL, 4096, PROT_READ, anon, -1, 1));
     TELL(mmap(NULL, 4096, PROT_READ, 0, -1, 0));
+    TELL_IF(malloc((size_t)1 << 40));
+    TELL_IF(calloc((size_t)1 << 10, (size_t)1 << 30));
+    TELL_IF(realloc(malloc(1 << 20), (size_t)1 << 40)); /* left: it is refused */
     TELL_IF(aligned_alloc((size_t)1 << 40, 1)); /* the kernel promises no such run */
     TELL_IF(memalign((size_t)1 << 44, 4096));
     TELL(munmap(bad, 4096));
