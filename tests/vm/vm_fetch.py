@@ -90,6 +90,10 @@ def debian_sources(release, with_backports):
                        for s in found) + "\n"
 
 
+# The others wait meanwhile; on a full disk apt-get once did not end at all.
+APT_SECONDS = 600
+
+
 class Apt:
     """apt with lists and archives of its own; package states are the machine's."""
 
@@ -108,9 +112,12 @@ class Apt:
             self.options += ["-o", "APT::Default-Release=" + release + "-backports"]
 
     def run(self, tool, *args, cwd=None):
-        done = subprocess.run([tool] + self.options + list(args), cwd=cwd, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              env=dict(os.environ, LC_ALL="C", DEBIAN_FRONTEND="noninteractive"))
+        try:
+            done = subprocess.run([tool] + self.options + list(args), cwd=cwd, text=True, timeout=APT_SECONDS,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  env=dict(os.environ, LC_ALL="C", DEBIAN_FRONTEND="noninteractive"))
+        except subprocess.TimeoutExpired:
+            raise CannotHave("%s %s has not ended in %d s" % (tool, args[0], APT_SECONDS)) from None
         if done.returncode:
             raise CannotHave("%s %s: %s" % (tool, " ".join(args[:3]), done.stderr.strip()[-400:]))
         return done.stdout
