@@ -51,6 +51,18 @@ void parts_sort(uint64_t *v, size_t n)
     insert(v, n);
 }
 
+bool parts_sorted(const struct wl *w, const uint64_t *key, size_t n)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0 && key[i - 1] >= key[i])
+            return false;
+        sum += key[i] - parts_key(w, i);
+    }
+    return sum == 0;
+}
+
 void *parts_more(void *old, size_t bytes)
 {
     void *p = realloc(old, bytes);

@@ -11,6 +11,13 @@
 /* In place, rising. Not qsort: what the libc does, the emulated machine does not see. */
 void parts_sort(uint64_t *v, size_t n);
 
+/* The keys that the sorts sort: no two are alike. Whether all of them are there, rising. */
+static inline uint64_t parts_key(const struct wl *w, size_t i)
+{
+    return wl_hash(w->seed + w->rounds, i) << 24 | i;
+}
+bool parts_sorted(const struct wl *w, const uint64_t *key, size_t n);
+
 /* As malloc and realloc; ends the program when memory is short. */
 void *parts_more(void *old, size_t bytes);
 

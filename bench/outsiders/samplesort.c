@@ -9,11 +9,6 @@
 static size_t n, (*count)[BUCKETS], first[BUCKETS + 1];
 static uint64_t *key, *buffer, splitter[BUCKETS];
 
-static uint64_t element(const struct wl *w, size_t i)
-{
-    return wl_hash(w->seed + w->rounds, i) << 24 | i;
-}
-
 static void prepare(struct wl *w)
 {
     n = w->bytes / (2 * sizeof(*key));
@@ -72,7 +67,7 @@ static void work(struct wl *w, unsigned id)
     wl_part(w, n, id, &lo, &hi);
     for (unsigned round = 0; round < w->rounds; round++) {
         for (size_t i = lo; i < hi; i++)
-            key[i] = element(w, i);
+            key[i] = parts_key(w, i);
         wl_barrier(w);
         if (id == 0)
             choose();
@@ -91,14 +86,7 @@ static void work(struct wl *w, unsigned id)
 
 static bool verify(struct wl *w)
 {
-    uint64_t sum = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        if (i > 0 && key[i - 1] >= key[i])
-            return false;
-        sum += key[i] - element(w, i);
-    }
-    return sum == 0;
+    return parts_sorted(w, key, n);
 }
 
 const struct workload workload = {
