@@ -15,9 +15,6 @@
 #include "sys/lock.h"
 #include "sys/thread.h"
 
-#ifndef MADV_WIPEONFORK
-#define MADV_WIPEONFORK 18
-#endif
 #ifndef MADV_GUARD_INSTALL /* Linux 6.13 */
 #define MADV_GUARD_INSTALL 102
 #endif

@@ -29,10 +29,6 @@
 #include "sys/os.h"
 #include "sys/pages/track.h"
 
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
-
 struct want {
     enum hy_tier tier;
     bool has_tier; /* by the profile or the plan */

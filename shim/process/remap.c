@@ -16,10 +16,6 @@
 #define TRIES 4
 #define PLACE (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
-
 /* Moves [low, high) of `from` to the same offsets of `to`, the last part first: that one becomes
  * larger, which is what can fail. Where the borders are is found by trying. How far it came. */
 static size_t move_parts(char *from, char *to, size_t low, size_t high, size_t more)

@@ -13,10 +13,6 @@
 #include "sys/pages/track.h"
 #include "sys/raw.h"
 
-#ifndef UFFD_USER_MODE_ONLY
-#define UFFD_USER_MODE_ONLY 1
-#endif
-
 static const unsigned long requests[] = {
     OS_PAGEMAP_SCAN,       UFFDIO_API,           UFFDIO_REGISTER,        UFFDIO_UNREGISTER,
     PERF_EVENT_IOC_ENABLE, PERF_EVENT_IOC_RESET, PERF_EVENT_IOC_DISABLE, PERF_EVENT_IOC_ID,

@@ -10,14 +10,6 @@
 
 #include "sys/raw.h"
 
-#ifndef MPOL_PREFERRED_MANY /* Linux 5.15; glibc's headers may be older than the kernel */
-#define MPOL_PREFERRED_MANY 5
-#endif
-
-#ifndef MADV_POPULATE_READ /* Linux 5.14 */
-#define MADV_POPULATE_READ 22
-#endif
-
 __thread int hy_raw_memory __attribute__((tls_model("initial-exec")));
 
 static int map(size_t bytes, int prot, int flags, int fd, uint64_t offset, void *at, void **ret)

@@ -16,10 +16,6 @@
 #include "sys/os.h"
 #include "sys/raw.h"
 
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
-
 /* x86-64 and aarch64 with 48-bit addresses. Sanitizers have shadows there: an empty band. */
 #define BAND_LO ((uintptr_t)0x100000000000)
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)

@@ -8,10 +8,6 @@
 
 #include "sys/raw.h"
 
-#ifndef F_ADD_SEALS
-#define F_ADD_SEALS  1033
-#define F_SEAL_WRITE 0x0008
-#endif
 #ifndef MFD_NOEXEC_SEAL /* Linux 6.3 */
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif

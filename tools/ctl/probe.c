@@ -36,9 +36,6 @@ struct scan_arg {
 #define SCAN_IS_PRESENT        (UINT64_C(1) << 3)
 #define FEATURE_WP_UNPOPULATED (UINT64_C(1) << 13)
 #define FEATURE_WP_ASYNC       (UINT64_C(1) << 15)
-#ifndef UFFD_USER_MODE_ONLY
-#define UFFD_USER_MODE_ONLY 1
-#endif
 
 enum { PROBE_PAGES = 8 };
 

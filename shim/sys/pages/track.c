@@ -11,9 +11,6 @@
 #include "sys/thread.h"
 
 /* The ABI of kernels newer than the headers of the oldest supported distribution. */
-#ifndef UFFD_USER_MODE_ONLY
-#define UFFD_USER_MODE_ONLY 1
-#endif
 #define FEATURE_WP_ASYNC ((uint64_t)1 << 15)
 #define SCAN_REARM       ((uint64_t)1 << 0) /* PM_SCAN_WP_MATCHING */
 #define IS_TRACKED       ((uint64_t)1 << 0) /* PAGE_IS_WPALLOWED, ... */
