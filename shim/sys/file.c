@@ -82,14 +82,6 @@ int raw_keep(int fd)
     return high >= 0 ? (int)high : fd;
 }
 
-static int fd_stat(int fd, struct stat *st)
-{
-    int saved = errno;
-    int r = fstat(fd, st) == 0 ? 0 : -errno;
-    errno = saved;
-    return r;
-}
-
 bool os_file_exists(const char *path)
 {
     return raw4(SYS_faccessat, AT_FDCWD, path, F_OK, 0) == 0;
@@ -98,7 +90,7 @@ bool os_file_exists(const char *path)
 int os_file_id(int fd, struct os_file_id *ret)
 {
     struct stat st;
-    int r = fd_stat(fd, &st);
+    int r = raw_fstat(fd, &st);
     if (r == 0)
         *ret = (struct os_file_id){(uint64_t)st.st_dev, (uint64_t)st.st_ino};
     return r;
@@ -204,7 +196,7 @@ static int map_readonly(const char *path, size_t max_bytes, bool trusted, const 
     int fd = raw_open(path, O_RDONLY | O_NONBLOCK, 0);
     if (fd < 0)
         return fd;
-    int r = fd_stat(fd, &st);
+    int r = raw_fstat(fd, &st);
     if (r == 0 && !S_ISREG(st.st_mode))
         r = S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
     if (r == 0 && trusted &&
@@ -299,6 +291,17 @@ void raw_remove(const char *name)
     (void)raw3(SYS_unlinkat, AT_FDCWD, name, 0);
 }
 
+int raw_folder_of(const char *path, char *buf, size_t cap)
+{
+    const char *slash = strrchr(path, '/');
+    size_t n = slash ? (size_t)(slash - path) + 1 : 1;
+    if (n >= cap)
+        return -ENAMETOOLONG;
+    memcpy(buf, slash ? path : ".", n);
+    buf[n] = '\0';
+    return 0;
+}
+
 int os_temp_file(const char *dir, uint64_t bytes, int *ret_fd)
 {
     char base[PATH_CAP], name[PATH_CAP];
@@ -364,18 +367,15 @@ static int create_by_temp(const char *path, size_t bytes, int *ret_fd)
 static int create_shared(const char *path, size_t bytes, int *ret_fd)
 {
     char dir[PATH_CAP];
-    const char *slash = strrchr(path, '/');
-    size_t n = slash == NULL ? 0 : HY_MAX((size_t)(slash - path), (size_t)1);
-    if (n >= sizeof(dir))
-        return -ENAMETOOLONG;
-    memcpy(dir, slash == NULL ? "." : path, HY_MAX(n, (size_t)1));
-    dir[HY_MAX(n, (size_t)1)] = '\0';
+    int r = raw_folder_of(path, dir, sizeof(dir));
+    if (r != 0)
+        return r;
     int fd = raw_open(dir, O_TMPFILE | O_RDWR, 0600);
     if (fd == -EOPNOTSUPP || fd == -EISDIR || fd == -EINVAL)
         return create_by_temp(path, bytes, ret_fd);
     if (fd < 0)
         return fd;
-    int r = furnish(fd, bytes);
+    r = furnish(fd, bytes);
     if (r == 0)
         r = link_named(fd, path);
     if (r == 0) {
@@ -391,7 +391,7 @@ static int create_shared(const char *path, size_t bytes, int *ret_fd)
 static int check_shared(int fd, size_t bytes, bool writing)
 {
     struct stat st;
-    int r = fd_stat(fd, &st);
+    int r = raw_fstat(fd, &st);
     if (r != 0)
         return r;
     if (!S_ISREG(st.st_mode))

@@ -27,16 +27,10 @@ static struct {
     unsigned warnings;
 } log_state;
 
-/* fstat, which a filter takes for the libc's own; at each start a look-up by the loader less. */
-static bool stat_of_fd(int fd, struct stat *ret)
-{
-    return raw4(SYS_newfstatat, fd, "", ret, AT_EMPTY_PATH) == 0;
-}
-
 void log_init(void)
 {
     struct stat st;
-    if (stat_of_fd(STDERR_FILENO, &st)) {
+    if (raw_fstat(STDERR_FILENO, &st) == 0) {
         log_state.dev = st.st_dev;
         log_state.ino = st.st_ino;
         __atomic_store_n(&log_state.known, true, __ATOMIC_RELEASE);
@@ -63,7 +57,7 @@ static bool is_users_stderr(int fd)
         return false;
     if (!__atomic_load_n(&log_state.known, __ATOMIC_ACQUIRE))
         return fd == STDERR_FILENO; /* before the constructor nobody can have changed it */
-    return stat_of_fd(fd, &st) && st.st_dev == log_state.dev && st.st_ino == log_state.ino;
+    return raw_fstat(fd, &st) == 0 && st.st_dev == log_state.dev && st.st_ino == log_state.ino;
 }
 
 void log_keep_stderr(void)

@@ -53,11 +53,8 @@ static bool may_open_device(dev_t d)
 /* What `path` is, or -errno: -ELOOP a symbolic link, -ENODEV a device, -EISDIR, -EINVAL. */
 static int kind_of(const char *path, struct stat *st)
 {
-    int saved = errno;
-    int r = is_stream(path) ? stat(path, st) : lstat(path, st);
-    int e = r == 0 ? 0 : -errno;
+    int e = raw_stat(path, is_stream(path) ? 0 : AT_SYMLINK_NOFOLLOW, st);
 
-    errno = saved;
     if (e == -ENOENT && !is_stream(path))
         return KIND_FILE; /* there is none yet */
     if (e != 0)
@@ -84,15 +81,13 @@ static int kind_of(const char *path, struct stat *st)
 static int write_in_place(const char *path, const struct stat *was, const void *buf, size_t len)
 {
     struct stat st;
-    int saved = errno;
     int follow = is_stream(path) ? 0 : O_NOFOLLOW;
     int fd = raw_open(path, O_WRONLY | O_APPEND | O_NONBLOCK | follow, 0);
 
     if (fd < 0)
         return fd;
     /* Somebody may have put another thing there since we looked. */
-    bool same = fstat(fd, &st) == 0 && st.st_dev == was->st_dev && st.st_ino == was->st_ino;
-    errno = saved;
+    bool same = raw_fstat(fd, &st) == 0 && st.st_dev == was->st_dev && st.st_ino == was->st_ino;
     int r = same ? os_write_all(fd, buf, len) : -ELOOP;
     os_close(fd);
     return r;
@@ -124,18 +119,12 @@ int os_may_write_file(const char *path)
 {
     char folder[PATH_CAP];
     struct stat st;
-    const char *slash = strrchr(path, '/');
-    size_t len = slash ? (size_t)(slash - path) + 1 : 0;
-    int kind = kind_of(path, &st);
+    int kind = kind_of(path, &st), r;
 
     if (kind != KIND_FILE)
         return HY_MIN(kind, 0);
-    if (len >= sizeof(folder))
-        return -ENAMETOOLONG;
-    memcpy(folder, len ? path : ".", len ? len : 2);
-    if (len)
-        folder[len] = '\0';
-    return (int)raw3(SYS_faccessat, AT_FDCWD, folder, W_OK | X_OK);
+    r = raw_folder_of(path, folder, sizeof(folder));
+    return r != 0 ? r : (int)raw3(SYS_faccessat, AT_FDCWD, folder, W_OK | X_OK);
 }
 
 bool os_is_special_file(const char *path)

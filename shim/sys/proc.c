@@ -141,10 +141,7 @@ uint64_t os_process_age_ns(void)
 uint64_t os_pid_namespace(void)
 {
     struct stat st;
-    int saved = errno;
-    bool known = stat("/proc/self/ns/pid", &st) == 0;
-    errno = saved;
-    return known ? (uint64_t)st.st_ino : 0;
+    return raw_stat("/proc/self/ns/pid", 0, &st) == 0 ? (uint64_t)st.st_ino : 0;
 }
 
 bool os_pid_exists(int32_t pid)
@@ -230,11 +227,8 @@ int os_exe_path(char *buf, size_t cap)
 static bool same_program(const char *path)
 {
     struct stat a, b;
-    int saved = errno;
-    bool same = stat(path, &a) == 0 && stat("/proc/self/exe", &b) == 0 && a.st_dev == b.st_dev &&
-                a.st_ino == b.st_ino;
-    errno = saved;
-    return same;
+    return raw_stat(path, 0, &a) == 0 && raw_stat("/proc/self/exe", 0, &b) == 0 &&
+           a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 int os_program_path(char *buf, size_t cap)

@@ -6,8 +6,10 @@
 #define HYBRID_SYS_RAW_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -46,7 +48,19 @@ static inline long raw_call(long nr, long a, long b, long c, long d, long e, lon
 #define raw6(nr, a, b, c, d, e, f)                                                                 \
     raw_call((nr), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
-/* Shared by the files of this folder (os.c defines them). */
+/* stat and fstat by one call, which a filter takes for the libc's own; at each start a look-up by
+ * the loader less. `flags`: AT_SYMLINK_NOFOLLOW, or 0. */
+static inline int raw_stat(const char *path, int flags, struct stat *ret)
+{
+    return (int)raw4(SYS_newfstatat, AT_FDCWD, path, ret, flags);
+}
+
+static inline int raw_fstat(int fd, struct stat *ret)
+{
+    return (int)raw4(SYS_newfstatat, fd, "", ret, AT_EMPTY_PATH);
+}
+
+/* Shared by the files of this folder. */
 
 /* openat with O_CLOEXEC | O_NOCTTY that never returns 0, 1 or 2: in a program
  * that closed its standard files, our file must not become its stderr. */
@@ -54,6 +68,8 @@ int raw_open(const char *path, int flags, unsigned mode);
 /* For a descriptor that stays open: the same on a high number, if there is one. The low ones
  * are the program's, which may count on them. */
 int raw_keep(int fd);
+/* The folder that a file of this name is in: what stands before the name, or ".". */
+int raw_folder_of(const char *path, char *buf, size_t cap);
 /* Create a file beside `path`, by a name that no other process or thread uses. */
 int raw_create_temp(const char *path, int flags, unsigned mode, char *name, size_t cap);
 void raw_remove(const char *name);
