@@ -108,7 +108,7 @@ static int open_hardware(bool asked_for)
 static int open_replay(const char *path, hy_diag_fn diag, void *ctx)
 {
     char message[HY_PATH_MAX + 64];
-    int r = os_map_file_ro(path, RECORDING_MAX_BYTES, &now.text, &now.text_len);
+    int r = os_map_copy(path, RECORDING_MAX_BYTES, false, &now.text, &now.text_len);
     if (r < 0) {
         (void)snprintf(message, sizeof(message), "recording %.900s cannot be read (%s)", path,
                        os_error_name(r));

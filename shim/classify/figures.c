@@ -133,8 +133,7 @@ static int read_file(const struct search *s, const char *path, bool trusted)
     struct machine_figures *f = &s->ret->figures;
     const void *text;
     size_t len;
-    int r = trusted ? os_map_trusted_file(path, FIGURES_MAX_BYTES, &text, &len)
-                    : os_map_file_ro(path, FIGURES_MAX_BYTES, &text, &len);
+    int r = os_map_copy(path, FIGURES_MAX_BYTES, trusted, &text, &len);
     if (r < 0)
         return r;
     r = figures_parse(text, len, path, f, s->diag, s->ctx);

@@ -195,7 +195,7 @@ static int read_profile(const char *file)
     void *sites;
     size_t len;
     int e = os_map_anon(PROFILE_MAX_SITES * sizeof(struct profile_site), &sites);
-    if (e == 0 && (e = os_map_file_ro(file, PROFILE_MAX_BYTES, &text, &len)) != 0)
+    if (e == 0 && (e = os_map_copy(file, PROFILE_MAX_BYTES, false, &text, &len)) != 0)
         os_unmap(sites, PROFILE_MAX_SITES * sizeof(struct profile_site));
     if (e) {
         settings_error("HYBRID_PROFILE: %s cannot be read (%s); going on without a profile",

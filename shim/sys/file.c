@@ -188,8 +188,8 @@ int os_read_file(const char *path, char *buf, size_t cap, size_t *ret_len)
     return 0;
 }
 
-static int map_readonly(const char *path, size_t max_bytes, bool trusted, const void **ret_base,
-                        size_t *ret_len)
+int os_map_copy(const char *path, size_t max_bytes, bool trusted, const void **ret_base,
+                size_t *ret_len)
 {
     struct stat st;
     void *base = NULL;
@@ -226,16 +226,6 @@ static int map_readonly(const char *path, size_t max_bytes, bool trusted, const 
     *ret_base = base;
     *ret_len = len;
     return 0;
-}
-
-int os_map_file_ro(const char *path, size_t max_bytes, const void **ret_base, size_t *ret_len)
-{
-    return map_readonly(path, max_bytes, false, ret_base, ret_len);
-}
-
-int os_map_trusted_file(const char *path, size_t max_bytes, const void **ret_base, size_t *ret_len)
-{
-    return map_readonly(path, max_bytes, true, ret_base, ret_len);
 }
 
 int os_write_all(int fd, const void *buf, size_t len)

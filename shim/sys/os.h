@@ -83,12 +83,11 @@ uint64_t os_peak_rss_bytes(void);
 /* Whole file into buf (at most cap-1 bytes, NUL added); ret_len is what was
  * read; -E2BIG when the file is larger. */
 int os_read_file(const char *path, char *buf, size_t cap, size_t *ret_len);
-/* Contents of a regular file in private read-only memory (a copy: nobody's
- * truncation can raise SIGBUS); -E2BIG above `max_bytes`. Empty: base NULL.
- * Freed by os_unmap(base, len). */
-int os_map_file_ro(const char *path, size_t max_bytes, const void **ret_base, size_t *ret_len);
-/* The same; -EPERM if it belongs neither to this user nor to root, or others may write to it. */
-int os_map_trusted_file(const char *path, size_t max_bytes, const void **ret_base, size_t *ret_len);
+/* A copy of a regular file in private read-only memory, as nobody's truncation can then raise
+ * SIGBUS; -E2BIG above `max_bytes`. Empty: base NULL. Freed by os_unmap(base, len). `trusted`:
+ * -EPERM if it belongs neither to this user nor to root, or others may write to it. */
+int os_map_copy(const char *path, size_t max_bytes, bool trusted, const void **ret_base,
+                size_t *ret_len);
 /* Write all bytes to fd (restarts on EINTR, waits at most 1 s for a full
  * non-blocking one). Raises no SIGPIPE or SIGXFSZ. */
 int os_write_all(int fd, const void *buf, size_t len);

@@ -85,7 +85,7 @@ static int read_profile(struct explained *e, const char *path)
 {
     const void *text;
     size_t len;
-    int r = os_map_file_ro(path, PROFILE_MAX_BYTES, &text, &len);
+    int r = os_map_copy(path, PROFILE_MAX_BYTES, false, &text, &len);
     if (r < 0) {
         ctl_error("%s cannot be read: %s", path,
                   r == -E2BIG ? "it is larger than a profile may be (8 MiB)" : strerror(-r));

@@ -180,7 +180,7 @@ static void load_profile(struct problems *problems, const char *exe_path, const 
             ctl_error("there is no %s.ini in %s", s->profile, s->profile_path);
         return;
     }
-    int r = os_map_file_ro(path, PROFILE_MAX_BYTES, &text, &len);
+    int r = os_map_copy(path, PROFILE_MAX_BYTES, false, &text, &len);
     if (r < 0) {
         problems->errors++;
         ctl_error("the profile %s cannot be read: %s", path, strerror(-r));
@@ -213,7 +213,7 @@ static int check_machine_file(const char *path)
     struct machine_figures f;
     const void *text;
     size_t len;
-    int r = os_map_file_ro(path, FIGURES_MAX_BYTES, &text, &len);
+    int r = os_map_copy(path, FIGURES_MAX_BYTES, false, &text, &len);
     if (r < 0) {
         ctl_error("--machine: %s cannot be read: %s", path, strerror(-r));
         return CTL_USAGE;

@@ -37,7 +37,7 @@ static void tell(void *ctx, const char *message)
 static int read_file(const char *path, const char **ret_text, size_t *ret_len)
 {
     const void *text;
-    int e = os_map_file_ro(path, RECORDING_MAX_BYTES, &text, ret_len);
+    int e = os_map_copy(path, RECORDING_MAX_BYTES, false, &text, ret_len);
 
     if (e < 0) {
         ctl_error("%s cannot be read: %s", path, strerror(-e));

@@ -268,7 +268,7 @@ static int check(const char *path)
     struct machine_figures f;
     const void *text;
     size_t len;
-    int r = os_map_file_ro(path, FIGURES_MAX_BYTES, &text, &len);
+    int r = os_map_copy(path, FIGURES_MAX_BYTES, false, &text, &len);
 
     if (r < 0)
         printf("%s: %s\n", path, strerror(-r));

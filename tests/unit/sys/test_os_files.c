@@ -73,18 +73,18 @@ static void test_map_file_ro(void **state)
     static char data[10000];
     memset(data, 'x', sizeof(data));
     write_file(in_dir("m"), data, sizeof(data));
-    assert_int_equal(os_map_file_ro(in_dir("m"), 9999, &base, &n), -E2BIG);
-    assert_int_equal(os_map_file_ro(dir, 9999, &base, &n), -EISDIR);
+    assert_int_equal(os_map_copy(in_dir("m"), 9999, false, &base, &n), -E2BIG);
+    assert_int_equal(os_map_copy(dir, 9999, false, &base, &n), -EISDIR);
     assert_int_equal(mkfifo(in_dir("fifo"), 0600), 0);
-    assert_int_equal(os_map_file_ro(in_dir("fifo"), 9999, &base, &n), -EINVAL);
+    assert_int_equal(os_map_copy(in_dir("fifo"), 9999, false, &base, &n), -EINVAL);
     assert_ptr_equal(base, &dir);
     assert_int_equal(n, 77);
-    assert_int_equal(os_map_file_ro(in_dir("m"), sizeof(data), &base, &n), 0);
+    assert_int_equal(os_map_copy(in_dir("m"), sizeof(data), false, &base, &n), 0);
     assert_int_equal(n, sizeof(data));
     assert_int_equal(truncate(in_dir("m"), 0), 0); /* would be SIGBUS in a mapped file */
     assert_memory_equal(base, data, sizeof(data));
     assert_int_equal(os_unmap((void *)(uintptr_t)base, n), 0);
-    assert_int_equal(os_map_file_ro(in_dir("m"), 10, &base, &n), 0);
+    assert_int_equal(os_map_copy(in_dir("m"), 10, false, &base, &n), 0);
     assert_null(base);
     assert_int_equal(n, 0);
 }
