@@ -193,19 +193,25 @@ void *dl_next(const char *name)
     return p ? p : dl_symbol(RTLD_NEXT, name);
 }
 
+static void *open_quietly(const char *name, int flags, char *err, size_t err_cap)
+{
+    int saved = errno;
+    hy_guard_enter();
+    void *h = dlopen(name, flags);
+    if (h == NULL)
+        take_back_error(err, err_cap);
+    hy_guard_leave();
+    errno = saved;
+    return h;
+}
+
 /* The object that holds an address, if it is still there; to be closed. */
 static void *open_object_of(const void *address, int flags)
 {
     struct dl_object o;
-    void *h = NULL;
     if (dl_find(address, &o) != 0)
         return NULL;
-    hy_guard_enter();
-    h = dlopen(o.name[0] ? o.name : NULL, RTLD_LAZY | RTLD_NOLOAD | flags);
-    if (h == NULL)
-        take_back_error(NULL, 0);
-    hy_guard_leave();
-    return h;
+    return open_quietly(o.name[0] ? o.name : NULL, RTLD_LAZY | RTLD_NOLOAD | flags, NULL, 0);
 }
 
 void *dl_next_of(const char *name, const void *caller)
@@ -243,14 +249,7 @@ bool dl_is_definition(const void *fn)
 
 void *dl_open_private(const char *soname, char *err, size_t err_cap)
 {
-    int saved = errno;
-    hy_guard_enter();
-    void *h = dlopen(soname, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (h == NULL)
-        take_back_error(err, err_cap);
-    hy_guard_leave();
-    errno = saved;
-    return h;
+    return open_quietly(soname, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE, err, err_cap);
 }
 
 /* Not by its name: a second library that this one needs, the loader, costs each start the check of
@@ -321,10 +320,6 @@ void dl_each_object(void (*fn)(const struct dl_object *o, void *ctx), void *ctx)
     errno = saved;
 }
 
-struct drop_ctx {
-    unsigned skip;
-};
-
 /* Text relocations live in otherwise clean pages: such an object is left alone. */
 static bool has_text_relocations(const struct dl_phdr_info *info, const ElfW(Phdr) * dynamic)
 {
@@ -337,10 +332,10 @@ static bool has_text_relocations(const struct dl_phdr_info *info, const ElfW(Phd
 
 static int drop_object(struct dl_phdr_info *info, size_t size, void *arg)
 {
-    struct drop_ctx *c = arg;
+    unsigned *skip = arg;
     (void)size;
-    if (c->skip) {
-        c->skip--;
+    if (*skip) {
+        --*skip;
         return 0;
     }
     for (int i = 0; i < info->dlpi_phnum; i++)
@@ -374,6 +369,5 @@ unsigned dl_count_objects(void)
 
 void dl_drop_clean_pages(unsigned first)
 {
-    struct drop_ctx c = {first};
-    dl_iterate_phdr(drop_object, &c);
+    dl_iterate_phdr(drop_object, &first);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "sys/emulator.h"
 
+#include <emu/pmemu.h>
 #include <errno.h>
 
 #include "sys/dl.h"
@@ -9,24 +10,30 @@
 /* The emulated clock goes some 20 us in a millisecond; and the program waits for who polls. */
 #define POLL_NS 200000ull
 
+/* Its functions; the last tells that all are there. */
+#define FUNCTIONS(X)                                                                               \
+    X(discard)                                                                                     \
+    X(move)                                                                                        \
+    X(range_tiers)                                                                                 \
+    X(dram_free)                                                                                   \
+    X(tier_bytes)                                                                                  \
+    X(vtime_ns)                                                                                    \
+    X(hold)                                                                                        \
+    X(offer_events)                                                                                \
+    X(fill_ways)                                                                                   \
+    X(ignore_thread)                                                                               \
+    X(set_tier)
+
 static struct {
-    int (*set_tier)(const void *, size_t, int);
-    void (*discard)(const void *, size_t);
-    int64_t (*move)(const void *, size_t, int);
-    int (*range_tiers)(const void *, size_t, uint8_t *);
-    int64_t (*dram_free)(void);
-    uint64_t (*tier_bytes)(int);
-    void (*ignore_thread)(void);
-    int (*ignore_code)(const void *, const void *);
-    int64_t (*vtime_ns)(void);
-    int (*hold)(int64_t);
-    int (*offer_events)(void);
-    int (*fill_ways)(int);
+#define X(name) __typeof__(&pmemu_##name) name;
+    FUNCTIONS(X)
+    X(ignore_code)
+#undef X
 } em;
 static bool machine_asked;
 
 /* Weak: the loader tells whether there is an emulator. A look-up that fails makes it allocate. */
-extern int pmemu_ignore_code(const void *, const void *) __attribute__((weak));
+extern __typeof__(pmemu_ignore_code) pmemu_ignore_code __attribute__((weak));
 
 bool emulator_open(void)
 {
@@ -36,17 +43,9 @@ bool emulator_open(void)
     if (!em.ignore_code)
         return false;
     emulator_ignore_code_of((const void *)(uintptr_t)emulator_open);
-    em.discard = (void (*)(const void *, size_t))dl_global("pmemu_discard");
-    em.move = (int64_t(*)(const void *, size_t, int))dl_global("pmemu_move");
-    em.range_tiers = (int (*)(const void *, size_t, uint8_t *))dl_global("pmemu_range_tiers");
-    em.dram_free = (int64_t(*)(void))dl_global("pmemu_dram_free");
-    em.tier_bytes = (uint64_t(*)(int))dl_global("pmemu_tier_bytes");
-    em.vtime_ns = (int64_t(*)(void))dl_global("pmemu_vtime_ns");
-    em.hold = (int (*)(int64_t))dl_global("pmemu_hold");
-    em.offer_events = (int (*)(void))dl_global("pmemu_offer_events");
-    em.fill_ways = (int (*)(int))dl_global("pmemu_fill_ways");
-    em.ignore_thread = (void (*)(void))dl_global("pmemu_ignore_thread");
-    em.set_tier = (int (*)(const void *, size_t, int))dl_global("pmemu_set_tier");
+#define X(name) em.name = (__typeof__(em.name))dl_global("pmemu_" #name);
+    FUNCTIONS(X)
+#undef X
     return em.set_tier != NULL;
 }
 

@@ -179,15 +179,13 @@ const struct map_ops *next_map(void)
     return &ops;
 }
 
+extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                             void *dso);
+
 int next_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *dso)
 {
-    static int (*fn)(void (*)(void), void (*)(void), void (*)(void), void *);
-    __typeof__(fn) f = __atomic_load_n(&fn, __ATOMIC_RELAXED);
-    if (HY_UNLIKELY(!f)) {
-        f = (__typeof__(fn))dl_next("__register_atfork");
-        __atomic_store_n(&fn, f, __ATOMIC_RELAXED);
-    }
-    return HY_LIKELY(f) ? f(prepare, parent, child, dso) : ENOSYS;
+    DL_NEXT(__register_atfork);
+    return HY_LIKELY(fn) ? fn(prepare, parent, child, dso) : ENOSYS;
 }
 
 extern int __cxa_atexit(void (*fn)(void *arg), void *arg, void *dso);
@@ -199,11 +197,6 @@ int next_at_exit(void (*fn)(void *unused))
 
 next_pthread_create_fn next_pthread_create(void)
 {
-    static next_pthread_create_fn fn;
-    next_pthread_create_fn f = __atomic_load_n(&fn, __ATOMIC_RELAXED);
-    if (HY_UNLIKELY(!f)) {
-        f = (next_pthread_create_fn)dl_next("pthread_create");
-        __atomic_store_n(&fn, f, __ATOMIC_RELAXED);
-    }
-    return f;
+    DL_NEXT(pthread_create);
+    return fn;
 }
