@@ -21,41 +21,30 @@ static const unsigned long requests[] = {
 bool os_try_filtered(unsigned n)
 {
     struct perf_event_attr none = {.size = sizeof(none), .type = UINT32_MAX};
-    long fd;
-
-    switch (n) {
-    case 0: /* as PAPI: this thread, any CPU, no group */
-        (void)raw5(SYS_perf_event_open, &none, 0, -1, -1, 0);
+    const long calls[][7] = {
+        /* as PAPI: this thread, any CPU, no group; as hybridctl doctor */
+        {SYS_perf_event_open, (long)&none, 0, -1, -1, 0},
+        {SYS_perf_event_open, (long)&none, 0, -1, -1, PERF_FLAG_FD_CLOEXEC},
+        {SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY},
+        {SYS_move_pages, 0, 0, 0, 0, 0, MPOL_MF_MOVE},
+        /* as os_table_leave and os_table_borrow */
+        {SYS_close_range, ~0u, 0, CLOSE_RANGE_UNSHARE},
+        {SYS_pidfd_open, -1, 0},
+        {SYS_pidfd_getfd, -1, 2, 0},
+        /* as a thread of ours that begins */
+        {SYS_sched_getscheduler, -1},
+    };
+    if (n < HY_ARRAY_SIZE(calls)) {
+        const long *c = calls[n];
+        long r = raw6(c[0], c[1], c[2], c[3], c[4], c[5], c[6]);
+        if (c[0] == SYS_userfaultfd && r >= 0)
+            os_close((int)r);
         return true;
-    case 1: /* as hybridctl doctor */
-        (void)raw5(SYS_perf_event_open, &none, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
-        return true;
-    case 2:
-        fd = raw1(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
-        if (fd >= 0)
-            os_close((int)fd);
-        return true;
-    case 3:
-        (void)raw6(SYS_move_pages, 0, 0, NULL, NULL, NULL, MPOL_MF_MOVE);
-        return true;
-    case 4: /* as os_table_leave and os_table_borrow */
-        (void)raw3(SYS_close_range, ~0u, 0, CLOSE_RANGE_UNSHARE);
-        return true;
-    case 5:
-        (void)raw2(SYS_pidfd_open, -1, 0);
-        return true;
-    case 6:
-        (void)raw3(SYS_pidfd_getfd, -1, 2, 0);
-        return true;
-    case 7: /* as a thread of ours that begins */
-        (void)raw1(SYS_sched_getscheduler, -1);
-        return true;
-    default:
-        n -= 8;
-        if (n < HY_ARRAY_SIZE(requests))
-            (void)raw3(SYS_ioctl, -1, requests[n], NULL);
-        return n < HY_ARRAY_SIZE(requests);
     }
+    n -= HY_ARRAY_SIZE(calls);
+    if (n < HY_ARRAY_SIZE(requests))
+        (void)raw3(SYS_ioctl, -1, requests[n], NULL);
+    return n < HY_ARRAY_SIZE(requests);
 }
 
 /* --- calls of the program's threads, for us ----------------------------------------------------
