@@ -16,12 +16,11 @@
 #include "sys/raw.h"
 #include "sys/thread.h"
 
-/* Decimal number at *p, which moves behind it; false if there is none. */
-static bool take_number(const char **p, uint64_t *ret)
+bool raw_take_number(const char **p, uint64_t *ret)
 {
     const char *s = *p;
     uint64_t v = 0;
-    while (*s == ' ')
+    while (*s == ' ' || *s == '\t')
         s++;
     bool negative = *s == '-';
     s += negative;
@@ -34,41 +33,15 @@ static bool take_number(const char **p, uint64_t *ret)
     return true;
 }
 
-/* Fields of /proc/self/statm, in bytes. */
-enum statm_field { STATM_SIZE, STATM_RESIDENT, STATM_SHARED, STATM_FIELDS };
-
-static bool read_statm(uint64_t bytes[STATM_FIELDS])
+uint64_t os_rss_bytes(void)
 {
     char buf[128];
     size_t len;
+    uint64_t pages; /* the size, then what is resident */
     const char *p = buf;
-    if (os_read_file("/proc/self/statm", buf, sizeof(buf), &len) != 0)
-        return false;
-    for (int i = 0; i < STATM_FIELDS; i++) {
-        if (!take_number(&p, &bytes[i]))
-            return false;
-        bytes[i] *= getauxval(AT_PAGESZ);
-    }
-    return true;
-}
-
-uint64_t os_rss_bytes(void)
-{
-    uint64_t bytes[STATM_FIELDS];
-    return read_statm(bytes) ? bytes[STATM_RESIDENT] : 0;
-}
-
-uint64_t os_peak_rss_bytes(void)
-{
-    char buf[4096];
-    size_t len;
-    unsigned long long kib;
-    const char *line;
-
-    if (os_read_file("/proc/self/status", buf, sizeof(buf), &len) != 0)
-        return 0;
-    line = strstr(buf, "\nVmHWM:");
-    return line && sscanf(line + 7, "%llu kB", &kib) == 1 ? kib << 10 : 0;
+    bool known = os_read_file("/proc/self/statm", buf, sizeof(buf), &len) == 0 &&
+                 raw_take_number(&p, &pages) && raw_take_number(&p, &pages);
+    return known ? pages * getauxval(AT_PAGESZ) : 0;
 }
 
 struct stat_line {
@@ -89,7 +62,7 @@ static int parse_stat(const char *text, struct stat_line *ret)
     p += 3;
     for (int field = FIELD_STATE + 1; field <= FIELD_STACK; field++) {
         uint64_t v;
-        if (!take_number(&p, &v))
+        if (!raw_take_number(&p, &v))
             return -EPROTO;
         if (field == FIELD_THREADS)
             s.threads = v;
@@ -116,9 +89,7 @@ int os_proc_self(struct os_proc_id *ret)
     int r = proc_stat("/proc/self/stat", &s);
     if (r != 0)
         return r;
-    ret->pid = (int32_t)raw0(SYS_getpid);
-    ret->start_time = s.start_time;
-    ret->stack_start = s.stack_start;
+    *ret = (struct os_proc_id){os_pid(), s.start_time, s.stack_start};
     return 0;
 }
 
@@ -205,9 +176,7 @@ int os_proc_id(int32_t pid, struct os_proc_id *ret)
     /* The leader is a zombie while threads outlive main(): that process is alive. */
     if (s.state == 'X' || s.state == 'x' || (s.state == 'Z' && s.threads <= 1))
         return -ESRCH;
-    ret->pid = pid;
-    ret->start_time = s.start_time;
-    ret->stack_start = s.stack_start;
+    *ret = (struct os_proc_id){pid, s.start_time, s.stack_start};
     return 0;
 }
 

@@ -73,6 +73,9 @@ int raw_folder_of(const char *path, char *buf, size_t cap);
 /* Create a file beside `path`, by a name that no other process or thread uses. */
 int raw_create_temp(const char *path, int flags, unsigned mode, char *name, size_t cap);
 void raw_remove(const char *name);
+/* The decimal number at *p, behind blanks; of a negative one its two's complement. *p moves behind
+ * it; false if there is none. */
+bool raw_take_number(const char **p, uint64_t *ret);
 /* SIGPIPE, SIGXFSZ and SIGTTOU raised by calls of ours must not reach the program. */
 struct raw_quiet {
     unsigned long old_mask, pending_before;

@@ -52,14 +52,9 @@ struct ids {
 static void note_id(void *ctx, const char *name)
 {
     struct ids *ids = ctx;
-    int32_t id = 0;
-    for (; *name >= '0' && *name <= '9' && id < INT32_MAX / 10; name++)
-        id = id * 10 + (*name - '0');
-    if (*name != '\0' || id == 0)
-        return;
-    if (ids->n < ids->cap)
-        ids->id[ids->n] = id;
-    ids->n++;
+    uint64_t id;
+    if (raw_take_number(&name, &id) && ids->n++ < ids->cap)
+        ids->id[ids->n - 1] = (int32_t)id;
 }
 
 int os_thread_ids(int32_t *id, size_t cap)
@@ -79,13 +74,12 @@ static const char *behind(const char *text, const char *key)
 
 /* The number behind `key` at the start of a line. A thread of the program may ask for the first
  * one: no function that the loader would have to look up. */
-static int number_in(const char *path, const char *key, int *ret)
+static int wide_number_in(const char *path, const char *key, uint64_t *ret)
 {
     char text[4096];
     size_t len;
     const char *line = text, *p;
-    bool negative;
-    int r = os_read_file(path, text, sizeof(text), &len), v = 0;
+    int r = os_read_file(path, text, sizeof(text), &len);
     /* A longer file: what was read of it will do. */
     if (r < 0 && r != -E2BIG)
         return r;
@@ -96,15 +90,22 @@ static int number_in(const char *path, const char *key, int *ret)
         if (*line++ == '\0')
             return -ENODATA;
     }
-    while (*p == ' ' || *p == '\t')
-        p++;
-    negative = *p == '-';
-    p += negative;
-    if (*p < '0' || *p > '9')
-        return -ENODATA;
-    for (; *p >= '0' && *p <= '9' && v < 100000; p++)
-        v = v * 10 + (*p - '0');
-    *ret = negative ? -v : v;
+    return raw_take_number(&p, ret) ? 0 : -ENODATA;
+}
+
+uint64_t os_peak_rss_bytes(void)
+{
+    uint64_t kib;
+    return wide_number_in("/proc/self/status", "VmHWM:", &kib) == 0 ? kib << 10 : 0;
+}
+
+static int number_in(const char *path, const char *key, int *ret)
+{
+    uint64_t v;
+    int r = wide_number_in(path, key, &v);
+    if (r < 0)
+        return r;
+    *ret = (int)v;
     return 0;
 }
 
