@@ -5,39 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/cpuset.h"
 #include "base/text.h"
 
-#define PREFIX      "HYBRID_"
 #define MESSAGE_CAP 1024
 #define DETAIL_CAP  256
 
-#define ONLY_ANY false
-#define ONLY_ENV true
-
-static const struct row rows[OPT_COUNT] = {
-#define HY_OPT(id, key, field, type, where, dflt, lo, hi, allowed, unit, help)                     \
-    {{PREFIX #id, #key, dflt, allowed, sizeof(dflt) - 1, ONLY_##where, lo, hi},                    \
-     option_parse_##type,                                                                          \
-     offsetof(struct hy_settings, field)},
-#include "settings/rules/options.def"
-#undef HY_OPT
-};
-
-/* option_parse_choice writes an int into enum fields. */
-_Static_assert(sizeof(enum hy_policy) == sizeof(int) && sizeof(enum hy_class) == sizeof(int) &&
-                   sizeof(enum hy_dram_alloc) == sizeof(int) &&
-                   sizeof(enum hy_tristate) == sizeof(int) &&
-                   sizeof(enum hy_migrate) == sizeof(int),
-               "enums are ints");
-
-_Static_assert(offsetof(struct hy_settings, record) - offsetof(struct hy_settings, profile) ==
-                   (HY_TEXTS - 1) * sizeof(const char *),
-               "each text has its place");
-
 const struct hy_opt_info *options_info(enum hy_opt_id id)
 {
-    return (unsigned)id < OPT_COUNT ? &rows[id].info : NULL;
+    return (unsigned)id < OPT_COUNT ? &option_rows[id].info : NULL;
 }
 
 void options_defaults(struct hy_settings *s)
@@ -49,9 +24,10 @@ void options_defaults(struct hy_settings *s)
 void options_begin(struct hy_settings *s)
 {
     for (unsigned i = 0; i < OPT_COUNT; i++) {
-        const struct hy_opt_info *o = &rows[i].info;
+        const struct hy_opt_info *o = &option_rows[i].info;
 
-        (void)rows[i].parse(&rows[i], o->dflt, o->dflt_len, (char *)s + rows[i].offset);
+        (void)option_rows[i].parse(&option_rows[i], o->dflt, o->dflt_len,
+                                   (char *)s + option_rows[i].offset);
     }
 }
 
@@ -85,7 +61,7 @@ static void tell_bad_value(const struct hy_settings *s, enum hy_opt_id id, const
                            const char *why, enum hy_source from, hy_diag_fn diag, void *ctx)
 {
     static const char *const origin[] = {"the default", "from the profile", "as set before"};
-    const struct row *row = &rows[id];
+    const struct row *row = &option_rows[id];
     char quoted[TEXT_QUOTE_CAP], used[TEXT_QUOTE_CAP], allowed[DETAIL_CAP], raw[HY_PATH_MAX + 16];
     bool empty = value[0] == '\0';
 
@@ -102,7 +78,7 @@ static void tell_bad_value(const struct hy_settings *s, enum hy_opt_id id, const
 int options_set(struct hy_settings *s, enum hy_opt_id id, const char *value, enum hy_source from,
                 hy_diag_fn diag, void *ctx)
 {
-    const struct row *row = &rows[id];
+    const struct row *row = &option_rows[id];
     bool wins = from >= s->source[id];
     const char *why;
     size_t len = 0;
@@ -135,5 +111,5 @@ int options_set(struct hy_settings *s, enum hy_opt_id id, const char *value, enu
 
 void options_format(const struct hy_settings *s, enum hy_opt_id id, char *buf, size_t cap)
 {
-    option_format(&rows[id], (const char *)s + rows[id].offset, buf, cap);
+    option_format(&option_rows[id], (const char *)s + option_rows[id].offset, buf, cap);
 }

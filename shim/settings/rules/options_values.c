@@ -8,26 +8,29 @@
 #include "base/cpuset.h"
 #include "base/text.h"
 
-const char *option_parse_choice(const struct row *row, const char *v, size_t len, void *dst)
-{
-    int n = text_choice(row->info.allowed, v, len);
+#define ONLY_ANY false
+#define ONLY_ENV true
 
-    if (n < 0)
-        return "is not known";
+static const char *store(void *dst, const void *value, size_t bytes)
+{
     if (dst)
-        memcpy(dst, &n, sizeof(n)); /* an int or an enum */
+        memcpy(dst, value, bytes);
     return NULL;
 }
 
-const char *option_parse_flag(const struct row *row, const char *v, size_t len, void *dst)
+static const char *option_parse_choice(const struct row *row, const char *v, size_t len, void *dst)
 {
     int n = text_choice(row->info.allowed, v, len);
 
-    if (n < 0)
-        return "is neither 0 nor 1";
-    if (dst)
-        *(bool *)dst = n != 0;
-    return NULL;
+    return n < 0 ? "is not known" : store(dst, &n, sizeof(n)); /* an int or an enum */
+}
+
+static const char *option_parse_flag(const struct row *row, const char *v, size_t len, void *dst)
+{
+    int n = text_choice(row->info.allowed, v, len);
+    bool on = n != 0;
+
+    return n < 0 ? "is neither 0 nor 1" : store(dst, &on, sizeof(on));
 }
 
 /* `r`: of the parser that found n. */
@@ -36,14 +39,10 @@ static const char *take_number(const struct row *row, int r, uint64_t n, void *d
 {
     if (r == -ERANGE || n > row->info.max)
         return more;
-    if (n < row->info.min)
-        return less;
-    if (dst)
-        memcpy(dst, &n, sizeof(n));
-    return NULL;
+    return n < row->info.min ? less : store(dst, &n, sizeof(n));
 }
 
-const char *option_parse_size(const struct row *row, const char *v, size_t len, void *dst)
+static const char *option_parse_size(const struct row *row, const char *v, size_t len, void *dst)
 {
     uint64_t n = 0;
     int r = text_parse_size(v, len, &n);
@@ -53,7 +52,7 @@ const char *option_parse_size(const struct row *row, const char *v, size_t len, 
     return take_number(row, r, n, dst, "is too large", "is too small");
 }
 
-const char *option_parse_time(const struct row *row, const char *v, size_t len, void *dst)
+static const char *option_parse_time(const struct row *row, const char *v, size_t len, void *dst)
 {
     uint64_t ns = 0;
     int r = text_parse_time(v, len, &ns);
@@ -63,7 +62,7 @@ const char *option_parse_time(const struct row *row, const char *v, size_t len, 
     return take_number(row, r, ns, dst, "is too long", "is too short");
 }
 
-const char *option_parse_amount(const struct row *row, const char *v, size_t len, void *dst)
+static const char *option_parse_amount(const struct row *row, const char *v, size_t len, void *dst)
 {
     struct hy_amount a = {.is_percent = len > 0 && v[len - 1] == '%'};
 
@@ -80,9 +79,7 @@ const char *option_parse_amount(const struct row *row, const char *v, size_t len
         if (why)
             return why;
     }
-    if (dst)
-        *(struct hy_amount *)dst = a;
-    return NULL;
+    return store(dst, &a, sizeof(a));
 }
 
 static const char *parse_nodes(const char *v, size_t len, uint64_t *ret_mask)
@@ -106,7 +103,7 @@ static const char *parse_nodes(const char *v, size_t len, uint64_t *ret_mask)
     return NULL;
 }
 
-const char *option_parse_memory(const struct row *row, const char *v, size_t len, void *dst)
+static const char *option_parse_memory(const struct row *row, const char *v, size_t len, void *dst)
 {
     static const char *const words[] = {"auto", "none", "node", "file", "emulated"};
     size_t word = text_find(v, len, ':');
@@ -146,28 +143,25 @@ const char *option_parse_memory(const struct row *row, const char *v, size_t len
     return NULL;
 }
 
-const char *option_parse_threads(const struct row *row, const char *v, size_t len, void *dst)
+static const char *option_parse_threads(const struct row *row, const char *v, size_t len, void *dst)
 {
     struct hy_thread_spec t = {.off = text_is(v, "off")};
     uint64_t n = 0;
 
     if (!t.off && !text_is(v, "auto")) {
         int r = text_parse_u64(v, len, &n);
+        const char *why = r == -EINVAL
+                              ? "is not a number of threads"
+                              : take_number(row, r, n, NULL, "is too large", "is too small");
 
-        if (r == -EINVAL)
-            return "is not a number of threads";
-        if (r < 0 || n > row->info.max)
-            return "is too large";
-        if (n < row->info.min)
-            return "is too small";
+        if (why)
+            return why;
     }
     t.count = (uint32_t)n;
-    if (dst)
-        memcpy(dst, &t, sizeof(t));
-    return NULL;
+    return store(dst, &t, sizeof(t));
 }
 
-const char *option_parse_wait(const struct row *row, const char *v, size_t len, void *dst)
+static const char *option_parse_wait(const struct row *row, const char *v, size_t len, void *dst)
 {
     static const char wait[] = "wait:";
     const size_t n = sizeof(wait) - 1;
@@ -181,9 +175,7 @@ const char *option_parse_wait(const struct row *row, const char *v, size_t len, 
     if (s < row->info.min && len > n)
         return "is too short";
     s *= 1000000000ull;
-    if (dst)
-        memcpy(dst, &s, sizeof(s));
-    return NULL;
+    return store(dst, &s, sizeof(s));
 }
 
 /* The texts below are shorter than HY_PATH_MAX and free of control characters:
@@ -203,14 +195,15 @@ static const char *store_text(const struct row *row, const char *v, size_t len, 
     return NULL;
 }
 
-const char *option_parse_name(const struct row *row, const char *v, size_t len, void *dst)
+static const char *option_parse_name(const struct row *row, const char *v, size_t len, void *dst)
 {
     if (text_is(v, "none"))
         return store_text(row, "", 0, dst);
     return v[len - 1] == '/' ? "is a directory, not a file" : store_text(row, v, len, dst);
 }
 
-const char *option_parse_directories(const struct row *row, const char *v, size_t len, void *dst)
+static const char *option_parse_directories(const struct row *row, const char *v, size_t len,
+                                            void *dst)
 {
     for (size_t at = v[0] == ':'; at <= len; at += text_find(v + at, len - at, ':') + 1)
         if (v[at] != '/')
@@ -218,14 +211,14 @@ const char *option_parse_directories(const struct row *row, const char *v, size_
     return store_text(row, v, len, dst);
 }
 
-const char *option_parse_path(const struct row *row, const char *v, size_t len, void *dst)
+static const char *option_parse_path(const struct row *row, const char *v, size_t len, void *dst)
 {
     if (v[0] != '/' && !text_is(v, "auto") && !text_is(v, "none"))
         return "is not an absolute path";
     return store_text(row, v, len, dst);
 }
 
-const char *option_parse_report(const struct row *row, const char *v, size_t len, void *dst)
+static const char *option_parse_report(const struct row *row, const char *v, size_t len, void *dst)
 {
     /* A slip like 2 or -1 must not become a file of that name. */
     if (!text_is(v, "0") && !text_is(v, "1") && (v[0] == '-' || strspn(v, "0123456789") == len))
@@ -233,7 +226,7 @@ const char *option_parse_report(const struct row *row, const char *v, size_t len
     return v[len - 1] == '/' ? "is a directory, not a file" : store_text(row, v, len, dst);
 }
 
-const char *option_parse_machine(const struct row *row, const char *v, size_t len, void *dst)
+static const char *option_parse_machine(const struct row *row, const char *v, size_t len, void *dst)
 {
     bool known = text_choice(row->info.allowed, v, len) >= 0 && !text_is(v, "FILE");
 
@@ -242,7 +235,7 @@ const char *option_parse_machine(const struct row *row, const char *v, size_t le
     return v[len - 1] == '/' ? "is a directory, not a file" : store_text(row, v, len, dst);
 }
 
-const char *option_parse_number(const struct row *row, const char *v, size_t len, void *dst)
+static const char *option_parse_number(const struct row *row, const char *v, size_t len, void *dst)
 {
     double n;
 
@@ -250,13 +243,11 @@ const char *option_parse_number(const struct row *row, const char *v, size_t len
         return "is not a decimal number";
     if (n < (double)row->info.min || n > (double)row->info.max)
         return n < (double)row->info.min ? "is too small" : "is too large";
-    if (dst)
-        memcpy(dst, &n, sizeof(n));
-    return NULL;
+    return store(dst, &n, sizeof(n));
 }
 
 /* Words, the last with a path behind its colon. */
-const char *option_parse_source(const struct row *row, const char *v, size_t len, void *dst)
+static const char *option_parse_source(const struct row *row, const char *v, size_t len, void *dst)
 {
     const char *last = row->info.allowed, *end = last;
     while (*end != ':')
@@ -271,6 +262,26 @@ const char *option_parse_source(const struct row *row, const char *v, size_t len
         return "is not known";
     return store_text(row, v, len, dst);
 }
+
+const struct row option_rows[OPT_COUNT] = {
+#define HY_OPT(id, key, field, type, where, dflt, lo, hi, allowed, unit, help)                     \
+    {{"HYBRID_" #id, #key, dflt, allowed, sizeof(dflt) - 1, ONLY_##where, lo, hi},                 \
+     option_parse_##type,                                                                          \
+     offsetof(struct hy_settings, field)},
+#include "settings/rules/options.def"
+#undef HY_OPT
+};
+
+/* option_parse_choice writes an int into enum fields. */
+_Static_assert(sizeof(enum hy_policy) == sizeof(int) && sizeof(enum hy_class) == sizeof(int) &&
+                   sizeof(enum hy_dram_alloc) == sizeof(int) &&
+                   sizeof(enum hy_tristate) == sizeof(int) &&
+                   sizeof(enum hy_migrate) == sizeof(int),
+               "enums are ints");
+
+_Static_assert(offsetof(struct hy_settings, record) - offsetof(struct hy_settings, profile) ==
+                   (HY_TEXTS - 1) * sizeof(const char *),
+               "each text has its place");
 
 void option_allowed(const struct row *row, char *buf, size_t cap)
 {
