@@ -17,36 +17,19 @@ static bool decimal(const char *word, double most, double *ret)
 }
 
 /* "120.500 90000 12000 2.790 0.101 0.992 3.217", in the order of the struct. */
-static bool parse_behaviour(const char *value, struct profile_behaviour *ret)
+bool profile_parse_behaviour(const char *value, void *ret)
 {
     struct profile_behaviour b = {0};
-    char word[WORDS][40];
+    profile_word word[WORDS];
 
-    for (int i = 0; i < WORDS; i++)
-        if (!profile_next_word(&value, word[i], sizeof(word[i])))
-            return false;
-    if (value[strspn(value, " \t")] != '\0' || !decimal(word[0], MOST_MS, &b.ms) ||
+    if (profile_words(value, word, WORDS) != WORDS || !decimal(word[0], MOST_MS, &b.ms) ||
         text_parse_u64(word[1], strlen(word[1]), &b.reads) < 0 ||
         text_parse_u64(word[2], strlen(word[2]), &b.writes) < 0 ||
         !decimal(word[3], SLOWEST, &b.slowdown) || !decimal(word[4], 1, &b.exposure) ||
         !decimal(word[5], 1, &b.foreseen) || !decimal(word[6], MOST_CPU, &b.busy_threads))
         return false;
-    *ret = b;
+    memcpy(ret, &b, sizeof(b));
     return true;
-}
-
-void profile_behaviour_key(struct parser *ps, const char *name, const char *value)
-{
-    struct profile *p = ps->p;
-
-    if (!profile_is_next(ps, "behaviour", name, p->n_behaviours, PROFILE_BEHAVIOURS))
-        return;
-    if (parse_behaviour(value, &p->behaviours[p->n_behaviours]))
-        p->n_behaviours++;
-    else
-        profile_tell_value(ps, name, value,
-                           "milliseconds, lines read and written, slowdown, exposure, foreseen "
-                           "and busy threads, as in 120.5 90000 12000 2.79 0.1 0.99 3.2");
 }
 
 unsigned profile_counts(const char *value, uint64_t *ret, unsigned most)

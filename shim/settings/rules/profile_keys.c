@@ -312,7 +312,7 @@ static void fact_key(struct parser *ps, const struct fact *f, const char *name, 
         *(double *)(void *)to = d;
 }
 
-/* --- [phases] ---------------------------------------------------------------- */
+/* --- keys that are numbered: [phases], [behaviours], [tasks] ------------------------ */
 
 bool profile_next_word(const char **at, char *word, size_t cap)
 {
@@ -328,57 +328,73 @@ bool profile_next_word(const char **at, char *word, size_t cap)
     return true;
 }
 
+unsigned profile_words(const char *value, profile_word *word, unsigned most)
+{
+    unsigned n = 0;
+
+    while (n < most && profile_next_word(&value, word[n], sizeof(word[n])))
+        n++;
+    return value[strspn(value, " \t")] == '\0' ? n : 0;
+}
+
 /* "120 bandwidth 5.97": ms from the start, class, slowdown; the last may be missing. */
-static bool parse_phase(const char *value, struct profile_phase *ret)
+static bool parse_phase(const char *value, void *ret)
 {
     struct profile_phase p = {0};
-    char word[40];
+    profile_word word[3];
+    unsigned n = profile_words(value, word, 3);
 
-    if (!profile_next_word(&value, word, sizeof(word)) ||
-        text_parse_u64(word, strlen(word), &p.start_ms) < 0)
+    if (n < 2 || text_parse_u64(word[0], strlen(word[0]), &p.start_ms) < 0 ||
+        !set_class(&p.cls, word[1]) || (n == 3 && !set_slowdown(&p.slowdown, word[2])))
         return false;
-    if (!profile_next_word(&value, word, sizeof(word)) || !set_class(&p.cls, word))
-        return false;
-    if (profile_next_word(&value, word, sizeof(word)) && !set_slowdown(&p.slowdown, word))
-        return false;
-    if (value[strspn(value, " \t")] != '\0')
-        return false;
-    *ret = p;
+    memcpy(ret, &p, sizeof(p));
     return true;
 }
 
-bool profile_is_next(struct parser *ps, const char *what, const char *name, unsigned had,
-                     unsigned most)
+struct numbered {
+    const char *what;              /* before the number */
+    size_t list, bytes, most, had; /* in struct profile: the array, its elements, how many it has */
+    bool (*parse)(const char *value, void *ret);
+    const char *expected;
+};
+#define NUMBERED(what, list, parse, expected)                                                      \
+    {                                                                                              \
+        what, offsetof(struct profile, list), sizeof(((struct profile *)0)->list[0]),              \
+            HY_ARRAY_SIZE(((struct profile *)0)->list), offsetof(struct profile, n_##list), parse, \
+            expected                                                                               \
+    }
+static const struct numbered phases = NUMBERED(
+    "phase", phases, parse_phase, "milliseconds, class and slowdown, as in 120 bandwidth 5.97");
+static const struct numbered behaviours =
+    NUMBERED("behaviour", behaviours, profile_parse_behaviour,
+             "milliseconds, lines read and written, slowdown, exposure, foreseen and busy threads, "
+             "as in 120.5 90000 12000 2.79 0.1 0.99 3.2");
+static const struct numbered tasks = NUMBERED(
+    "task", tasks, profile_parse_task,
+    "code, data, count, time on DRAM and on PM, as in 0123abcd+0x4f0 256K+64K 120 310us -");
+
+static void numbered_key(struct parser *ps, const struct numbered *l, const char *name,
+                         const char *value)
 {
-    size_t len = strlen(what);
+    unsigned *had = (unsigned *)(void *)((char *)ps->p + l->had), most = (unsigned)l->most;
+    size_t len = strlen(l->what);
     char first[16];
     uint64_t n;
 
-    if (strncmp(name, what, len) != 0 || text_parse_u64(name + len, strlen(name + len), &n) < 0) {
-        (void)snprintf(first, sizeof(first), "%s1", what);
+    if (strncmp(name, l->what, len) != 0 ||
+        text_parse_u64(name + len, strlen(name + len), &n) < 0) {
+        (void)snprintf(first, sizeof(first), "%s1", l->what);
         profile_tell_not_in_list(ps, "key", name, strlen(name), first);
-    } else if (n != had + 1 || n > most) {
+    } else if (n != *had + 1 || n > most) {
         profile_tell(ps,
                      "%ss are numbered from 1 to at most %u, one after the other; this one is "
                      "ignored",
-                     what, most);
+                     l->what, most);
+    } else if (l->parse(value, (char *)ps->p + l->list + *had * l->bytes)) {
+        ++*had;
     } else {
-        return true;
+        profile_tell_value(ps, name, value, l->expected);
     }
-    return false;
-}
-
-static void phase_key(struct parser *ps, const char *name, const char *value)
-{
-    struct profile *p = ps->p;
-
-    if (!profile_is_next(ps, "phase", name, p->n_phases, PROFILE_MAX_PHASES))
-        return;
-    if (parse_phase(value, &p->phases[p->n_phases]))
-        p->n_phases++;
-    else
-        profile_tell_value(ps, name, value,
-                           "milliseconds, class and slowdown, as in 120 bandwidth 5.97");
 }
 
 static void module_key(struct parser *ps, const char *name, const char *value)
@@ -466,16 +482,16 @@ void profile_key(struct parser *ps, const char *name, const char *value)
         listed_key(ps, RECORDED_KEYS, name, value, source_key);
         break;
     case SEC_PHASES:
-        phase_key(ps, name, value);
+        numbered_key(ps, &phases, name, value);
         break;
     case SEC_MODULES:
         module_key(ps, name, value);
         break;
     case SEC_TASKS:
-        profile_task_key(ps, name, value);
+        numbered_key(ps, &tasks, name, value);
         break;
     case SEC_BEHAVIOURS:
-        profile_behaviour_key(ps, name, value);
+        numbered_key(ps, &behaviours, name, value);
         break;
     }
 }

@@ -55,14 +55,12 @@ void profile_tell_not_in_list(struct parser *ps, const char *what, const char *n
  * none, and nothing is taken. */
 bool profile_set_frame(struct hy_frame *frame, const char *value);
 bool profile_next_word(const char **at, char *word, size_t cap);
-/* Is this key `what` and the number behind those `had`, which are at most `most`? Else it is told.
- */
-bool profile_is_next(struct parser *ps, const char *what, const char *name, unsigned had,
-                     unsigned most);
-
-/* A key of [tasks], of [behaviours]. */
-void profile_task_key(struct parser *ps, const char *name, const char *value);
-void profile_behaviour_key(struct parser *ps, const char *name, const char *value);
+typedef char profile_word[120];
+/* The words of a value; how many, 0 if there are more than `most` or one is too long. */
+unsigned profile_words(const char *value, profile_word *word, unsigned most);
+/* A value of [tasks], of [behaviours]; `ret`: a struct of that kind, untouched where it is none. */
+bool profile_parse_task(const char *value, void *ret);
+bool profile_parse_behaviour(const char *value, void *ret);
 /* A list of at most `most` whole numbers, as of a site's lines in each behaviour; how many, 0: it
  * is no such list. */
 unsigned profile_counts(const char *value, uint64_t *ret, unsigned most);

@@ -27,37 +27,18 @@ static bool parse_time(const char *word, uint64_t *ret)
     return text_parse_time(word, strlen(word), ret) == 0 && *ret > 0 && *ret <= MOST_NS;
 }
 
-static bool parse_task(const char *value, struct profile_task *ret)
+bool profile_parse_task(const char *value, void *ret)
 {
     struct profile_task t = {0};
-    char word[120];
+    profile_word word[3 + HY_TIERS];
 
-    if (!profile_next_word(&value, word, sizeof(word)) || !profile_set_frame(&t.code, word))
-        return false;
-    if (!profile_next_word(&value, word, sizeof(word)) || !parse_data(word, &t))
-        return false;
-    if (!profile_next_word(&value, word, sizeof(word)) ||
-        text_parse_u64(word, strlen(word), &t.count) < 0)
+    if (profile_words(value, word, 3 + HY_TIERS) != 3 + HY_TIERS ||
+        !profile_set_frame(&t.code, word[0]) || !parse_data(word[1], &t) ||
+        text_parse_u64(word[2], strlen(word[2]), &t.count) < 0)
         return false;
     for (int tier = 0; tier < HY_TIERS; tier++)
-        if (!profile_next_word(&value, word, sizeof(word)) || !parse_time(word, &t.ns[tier]))
+        if (!parse_time(word[3 + tier], &t.ns[tier]))
             return false;
-    if (value[strspn(value, " \t")] != '\0')
-        return false;
-    *ret = t;
+    memcpy(ret, &t, sizeof(t));
     return true;
-}
-
-void profile_task_key(struct parser *ps, const char *name, const char *value)
-{
-    struct profile *p = ps->p;
-
-    if (!profile_is_next(ps, "task", name, p->n_tasks, PROFILE_MAX_TASKS))
-        return;
-    if (parse_task(value, &p->tasks[p->n_tasks]))
-        p->n_tasks++;
-    else
-        profile_tell_value(ps, name, value,
-                           "code, data, count, time on DRAM and on PM, as in "
-                           "0123abcd+0x4f0 256K+64K 120 310us -");
 }
