@@ -107,13 +107,9 @@ static int open_hardware(bool asked_for)
 
 static int open_replay(const char *path, hy_diag_fn diag, void *ctx)
 {
-    char message[HY_PATH_MAX + 64];
     int r = os_map_copy(path, RECORDING_MAX_BYTES, false, &now.text, &now.text_len);
     if (r < 0) {
-        (void)snprintf(message, sizeof(message), "recording %.900s cannot be read (%s)", path,
-                       os_error_name(r));
-        if (diag)
-            diag(ctx, message);
+        options_tell(diag, ctx, "recording %s cannot be read (%s)", path, os_error_name(r));
         return r;
     }
     r = recording_open(&now.recording, now.text, now.text_len, diag, ctx);

@@ -3,7 +3,6 @@
 #include "classify/figures.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,18 +21,6 @@ struct search {
     hy_diag_fn diag;
     void *ctx;
 };
-
-static void __attribute__((format(printf, 2, 3))) tell(const struct search *s, const char *fmt, ...)
-{
-    char message[HY_PATH_MAX + 256];
-    va_list ap;
-
-    va_start(ap, fmt);
-    (void)vsnprintf(message, sizeof(message), fmt, ap);
-    va_end(ap);
-    if (s->diag)
-        s->diag(s->ctx, message);
-}
 
 /* --- what machine this is ------------------------------------------------------ */
 
@@ -153,13 +140,16 @@ static bool use_named_file(const struct search *s, const char *path)
     int r = read_file(s, path, false);
 
     if (r < 0 && r != -EBADMSG)
-        tell(s, "HYBRID_MACHINE=%s cannot be read (%s)", path, os_error_name(r));
+        options_tell(s->diag, s->ctx, "HYBRID_MACHINE=%s cannot be read (%s)", path,
+                     os_error_name(r));
     if (r < 0)
         return false;
     figures_identify(s->place, &here);
     if (figures_mismatch(&s->ret->figures.of, &here, why, sizeof(why), NULL))
-        tell(s, "HYBRID_MACHINE=%s was measured on another machine, and is used all the same: %s",
-             path, why);
+        options_tell(
+            s->diag, s->ctx,
+            "HYBRID_MACHINE=%s was measured on another machine, and is used all the same: %s", path,
+            why);
     return true;
 }
 
@@ -171,12 +161,13 @@ static bool use_found_file(const struct search *s, const char *path)
     int r = read_file(s, path, true);
 
     if (r == -EPERM)
-        tell(s, "%s is not used: it belongs to another user, or others may write to it", path);
+        options_tell(s->diag, s->ctx,
+                     "%s is not used: it belongs to another user, or others may write to it", path);
     else if (r == -EBADMSG)
-        tell(s, "%s is not used", path);
+        options_tell(s->diag, s->ctx, "%s is not used", path);
     /* A daemon that was started by root and has become another user has root's HOME. */
     else if (r < 0 && r != -ENOENT && r != -ENOTDIR && r != -EACCES)
-        tell(s, "%s cannot be read (%s)", path, os_error_name(r));
+        options_tell(s->diag, s->ctx, "%s cannot be read (%s)", path, os_error_name(r));
     if (r < 0)
         return false;
     figures_identify(s->place, &here);
@@ -184,10 +175,11 @@ static bool use_found_file(const struct search *s, const char *path)
         return true;
     /* Trying something out beside the real PM is no reason to be told. */
     if (!other_pm || !emulated)
-        tell(s,
-             "%s is not used, as it was measured on another machine: %s (hybridctl calibrate "
-             "measures this one)",
-             path, why);
+        options_tell(
+            s->diag, s->ctx,
+            "%s is not used, as it was measured on another machine: %s (hybridctl calibrate "
+            "measures this one)",
+            path, why);
     return false;
 }
 

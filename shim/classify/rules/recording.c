@@ -19,13 +19,10 @@ static const char *const names[WINDOW_FIELD_COUNT] = {
 static int wrong(const struct recording *r, const char *what, const char *text, size_t len,
                  hy_diag_fn diag, void *ctx)
 {
-    char quoted[TEXT_QUOTE_CAP], message[TEXT_QUOTE_CAP + 128];
+    char quoted[TEXT_QUOTE_CAP];
 
     text_quote(text, len, quoted, sizeof(quoted));
-    (void)snprintf(message, sizeof(message), "recording, line %u: %s: \"%s\"", r->line, what,
-                   quoted);
-    if (diag)
-        diag(ctx, message);
+    options_tell(diag, ctx, "recording, line %u: %s: \"%s\"", r->line, what, quoted);
     return -EINVAL;
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 
-#define MESSAGE_CAP 1024
+#define MESSAGE_CAP (HY_PATH_MAX + 256)
 #define DETAIL_CAP  256
 
 const struct hy_opt_info *options_info(enum hy_opt_id id)
