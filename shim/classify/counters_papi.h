@@ -6,28 +6,23 @@
 #include "base/types.h"
 
 /* What an event of counters.def stands for. */
-#define PAPI_COUNTS(X)                                                                             \
-    X(INSTRUCTIONS)                                                                                \
-    X(CYCLES)                                                                                      \
-    X(READS)                                                                                       \
-    X(READS_DRAM)                                                                                  \
-    X(READS_PM)                                                                                    \
-    X(WRITES)                                                                                      \
-    X(WRITES_DRAM)                                                                                 \
-    X(WRITES_PM)                                                                                   \
-    X(STALL_CYCLES)                                                                                \
-    X(STALL_NS)                                                                                    \
-    X(CACHE_NS)                                                                                    \
-    X(WAIT_NS)                                                                                     \
-    X(FORESEEN)                                                                                    \
-    X(ELAPSED_NS)                                                                                  \
-    X(COMPUTE_NS)
-
 enum papi_count {
-#define PAPI_X(name) PAPI_COUNT_##name,
-    PAPI_COUNTS(PAPI_X)
-#undef PAPI_X
-        PAPI_COUNT_COUNT
+    PAPI_COUNT_INSTRUCTIONS,
+    PAPI_COUNT_CYCLES,
+    PAPI_COUNT_READS,
+    PAPI_COUNT_READS_DRAM,
+    PAPI_COUNT_READS_PM,
+    PAPI_COUNT_WRITES,
+    PAPI_COUNT_WRITES_DRAM,
+    PAPI_COUNT_WRITES_PM,
+    PAPI_COUNT_STALL_CYCLES,
+    PAPI_COUNT_STALL_NS,
+    PAPI_COUNT_CACHE_NS,
+    PAPI_COUNT_WAIT_NS,
+    PAPI_COUNT_FORESEEN,
+    PAPI_COUNT_ELAPSED_NS,
+    PAPI_COUNT_COMPUTE_NS,
+    PAPI_COUNT_COUNT
 };
 enum papi_set { PAPI_SET_HARDWARE, PAPI_SET_SOFTWARE };
 

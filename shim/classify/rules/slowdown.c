@@ -90,9 +90,10 @@ static double loss(double left)
 }
 
 static struct demand demand_of(const struct machine_figures *f, const struct work *k,
-                               const double reads[HY_TIERS], const double writes[HY_TIERS],
-                               double threads)
+                               double pm_reads, double pm_writes, double threads)
 {
+    const double reads[HY_TIERS] = {k->reads * (1 - pm_reads), k->reads * pm_reads};
+    const double writes[HY_TIERS] = {k->writes * (1 - pm_writes), k->writes * pm_writes};
     const struct medium_figures *pm = &f->medium[HY_PM];
     struct demand d = {.compute = k->compute_ns, .threads = threads};
 
@@ -199,9 +200,7 @@ static double needed_ns(const struct demand *d, double t)
 struct work_time work_time(const struct machine_figures *f, const struct work *work,
                            double pm_reads, double pm_writes, double threads)
 {
-    const double reads[HY_TIERS] = {work->reads * (1 - pm_reads), work->reads * pm_reads};
-    const double writes[HY_TIERS] = {work->writes * (1 - pm_writes), work->writes * pm_writes};
-    struct demand d = demand_of(f, work, reads, writes, threads);
+    struct demand d = demand_of(f, work, pm_reads, pm_writes, threads);
     struct work_time r;
     double lo, hi;
 
@@ -222,17 +221,9 @@ struct work_time work_time(const struct machine_figures *f, const struct work *w
     return r;
 }
 
-static struct demand demand_as_placed(const struct machine_figures *f, const struct work *k)
-{
-    const double reads[HY_TIERS] = {k->reads * (1 - k->pm_reads), k->reads * k->pm_reads};
-    const double writes[HY_TIERS] = {k->writes * (1 - k->pm_writes), k->writes * k->pm_writes};
-
-    return demand_of(f, k, reads, writes, k->threads);
-}
-
 double work_pm_writers(const struct machine_figures *f, const struct work *k, double elapsed_ns)
 {
-    struct demand d = demand_as_placed(f, k);
+    struct demand d = demand_of(f, k, k->pm_reads, k->pm_writes, k->threads);
     double wait = service(&d, HY_PM) * d.threads - thread_ns(&d, elapsed_ns, 1, 1);
 
     if (d.write[HY_PM] <= 0)
@@ -246,7 +237,7 @@ double work_pm_writers(const struct machine_figures *f, const struct work *k, do
 
 double work_dram_beside_writers(const struct machine_figures *f, const struct work *k)
 {
-    struct demand d = demand_as_placed(f, k);
+    struct demand d = demand_of(f, k, k->pm_reads, k->pm_writes, k->threads);
 
     return 1 + beside(d.write[HY_DRAM], d.read[HY_DRAM]) * d.hold_write * PM_QUEUE * PM_QUEUE;
 }
