@@ -57,13 +57,8 @@ static void go_passive(const char *why)
 static int use_nodes(uint64_t mask, const char *how)
 {
     struct runtime_machine *m = &hy_machine;
-    int bad;
-    if (topology_check_mask(&m->topo, mask, &bad)) {
-        settings_error_once(
-            OPT_PM, "HYBRID_PM: node %d does not exist or has no memory here; nothing is placed",
-            bad);
+    if (!settings_nodes_exist(&m->topo, mask))
         return -ENODEV;
-    }
     m->backend = HY_PM_NODE;
     m->pm_mask = mask;
     m->dram_mask = topology_dram_mask(&m->topo, mask);
@@ -234,7 +229,8 @@ static int load_memkind(void)
     if (e && os_is_limited()) /* the program's own affair */
         log_info("libmemkind cannot be used under this limit of memory (%s)", err);
     else if (e)
-        settings_error("libmemkind cannot be used (%s); all memory is DRAM", err);
+        settings_error_once(OPT_DRAM_ALLOCATOR,
+                            "libmemkind cannot be used (%s); all memory is DRAM", err);
     return e;
 }
 
@@ -323,14 +319,11 @@ static void strict_checks(void)
 {
     struct topology t;
     const struct hy_pm_spec *pm = &hy_config.set.pm;
-    int bad;
     if (pm->kind == HY_PM_FILE) {
         (void)use_directory(pm->dir);
     } else if (pm->kind == HY_PM_NODE) {
         (void)topology_read("/sys", &t);
-        if (topology_check_mask(&t, pm->nodes, &bad))
-            settings_error_once(OPT_PM, "HYBRID_PM: node %d does not exist or has no memory here",
-                                bad);
+        (void)settings_nodes_exist(&t, pm->nodes);
     }
     if (hy_config.errors)
         _exit(EXIT_CONFIG);

@@ -41,16 +41,6 @@ static void on_hint(void *ctx, const char *message)
     settings_warn(message);
 }
 
-void settings_error(const char *fmt, ...)
-{
-    char line[512];
-    va_list ap;
-    va_start(ap, fmt);
-    (void)vsnprintf(line, sizeof(line), fmt, ap);
-    va_end(ap);
-    on_error(NULL, line);
-}
-
 void settings_error_once(enum hy_opt_id id, const char *fmt, ...)
 {
     char line[512];
@@ -73,13 +63,23 @@ void settings_cannot_write(enum hy_opt_id id, const char *path, int e)
     hy_config.told_bad[id] = true;
 }
 
+bool settings_nodes_exist(const struct topology *t, uint64_t nodes)
+{
+    int bad;
+
+    if (topology_check_mask(t, nodes, &bad) == 0)
+        return true;
+    settings_error_once(
+        OPT_PM, "HYBRID_PM: node %d does not exist or has no memory here; nothing is placed", bad);
+    return false;
+}
+
 /* --- what can be known of the named places without touching them ----------------- */
 
 static void check_pm(const struct hy_pm_spec *pm)
 {
     char inside[2 * HY_PATH_MAX];
-    struct topology *t = &hy_machine.topo;
-    int e, bad;
+    int e;
 
     if (pm->kind == HY_PM_FILE) {
         (void)snprintf(inside, sizeof(inside), "%s/x", pm->dir);
@@ -88,11 +88,8 @@ static void check_pm(const struct hy_pm_spec *pm)
                 OPT_PM, "HYBRID_PM=file:%s: no file can be made there (%s); nothing is placed",
                 pm->dir, os_error_name(e));
     } else if (pm->kind == HY_PM_NODE) {
-        (void)topology_read("/sys", t);
-        if (topology_check_mask(t, pm->nodes, &bad))
-            settings_error_once(
-                OPT_PM,
-                "HYBRID_PM: node %d does not exist or has no memory here; nothing is placed", bad);
+        (void)topology_read("/sys", &hy_machine.topo);
+        (void)settings_nodes_exist(&hy_machine.topo, pm->nodes);
     }
 }
 
@@ -198,8 +195,9 @@ static int read_profile(const char *file)
     if (e == 0 && (e = os_map_copy(file, PROFILE_MAX_BYTES, false, &text, &len)) != 0)
         os_unmap(sites, PROFILE_MAX_SITES * sizeof(struct profile_site));
     if (e) {
-        settings_error("HYBRID_PROFILE: %s cannot be read (%s); going on without a profile",
-                       quoted(file), os_error_name(e));
+        settings_error_once(OPT_PROFILE,
+                            "HYBRID_PROFILE: %s cannot be read (%s); going on without a profile",
+                            quoted(file), os_error_name(e));
         return e;
     }
     hy_config.profile.sites = sites;
@@ -218,12 +216,15 @@ static void load_profile(void)
 
     if (profile_locate(&hy_config.set, file, sizeof(file))) {
         if (strchr(name, '/'))
-            settings_error("HYBRID_PROFILE=%s: there is no such file; going on without a profile",
-                           quoted(name));
+            settings_error_once(
+                OPT_PROFILE, "HYBRID_PROFILE=%s: there is no such file; going on without a profile",
+                quoted(name));
         else
-            settings_error("HYBRID_PROFILE=%s: there is no such .ini file in %s; going on without "
-                           "a profile",
-                           quoted(name), hy_config.set.profile_path);
+            settings_error_once(
+                OPT_PROFILE,
+                "HYBRID_PROFILE=%s: there is no such .ini file in %s; going on without "
+                "a profile",
+                quoted(name), hy_config.set.profile_path);
         return;
     }
     if (read_profile(file))

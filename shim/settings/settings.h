@@ -18,11 +18,12 @@ extern struct runtime_config hy_config;
 /* Reads everything, tells what is wrong; true if any HYBRID_ variable is set. */
 bool settings_load(void);
 void settings_echo(void); /* HYBRID_VERBOSE */
-/* More configuration errors that only show at the machine (nodes, directory). */
-void settings_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* The same of one option, only the first time. */
+/* More errors of an option, which only show at the machine (nodes, directory): the first one. */
 void settings_error_once(enum hy_opt_id id, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+/* Do these nodes have memory here? Else that is told. */
+struct topology;
+bool settings_nodes_exist(const struct topology *t, uint64_t nodes);
 /* What is wrong with the settings, unless the parent process has told it. */
 void settings_warn(const char *message);
 /* A file that we write and the option names; -errno of os_write_file_atomic. Not where the start
