@@ -31,17 +31,17 @@ void options_begin(struct hy_settings *s)
     }
 }
 
-void options_tell(hy_diag_fn diag, void *ctx, const char *fmt, ...)
+int options_tell(hy_diag_fn diag, void *ctx, const char *fmt, ...)
 {
     char message[MESSAGE_CAP];
     va_list ap;
 
-    if (!diag)
-        return;
     va_start(ap, fmt);
     vsnprintf(message, sizeof(message), fmt, ap);
     va_end(ap);
-    diag(ctx, message);
+    if (diag)
+        diag(ctx, message);
+    return 1;
 }
 
 void options_tell_at(hy_diag_fn diag, void *ctx, const char *kind, const char *file, unsigned line,

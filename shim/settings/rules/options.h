@@ -111,8 +111,8 @@ enum hy_opt_id options_by_key(const char *key);
 enum hy_opt_id options_nearest(const char *name, size_t len);
 /* Tell that an environment name is no option of ours, with the nearest one. */
 void options_unknown_env(const char *name, size_t len, hy_diag_fn diag, void *ctx);
-/* Put a message together for `diag`, which may be NULL. */
-void options_tell(hy_diag_fn diag, void *ctx, const char *fmt, ...)
+/* Put a message together for `diag`, which may be NULL; 1: so many were told. */
+int options_tell(hy_diag_fn diag, void *ctx, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* The same of a line of a file (0: of all of it): "machine file NAME, line N: ...". */
 void options_tell_at(hy_diag_fn diag, void *ctx, const char *kind, const char *file, unsigned line,

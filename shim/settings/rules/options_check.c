@@ -14,9 +14,8 @@ static int check_idle(const struct hy_settings *s, enum hy_opt_id id, enum hy_op
     if (s->source[id] == HY_FROM_DEFAULT || s->source[id] < s->source[because])
         return 0; /* nobody asked for it, or who decided `because` overrides a profile */
     options_format(s, because, value, sizeof(value));
-    options_tell(diag, ctx, "%s has no effect with %s=%s", options_info(id)->env,
-                 options_info(because)->env, value);
-    return 1;
+    return options_tell(diag, ctx, "%s has no effect with %s=%s", options_info(id)->env,
+                        options_info(because)->env, value);
 }
 
 static bool no_dram(struct hy_amount a)
@@ -61,35 +60,28 @@ int options_check(const struct hy_settings *s, hy_diag_fn diag, void *ctx)
 {
     int problems = 0;
 
-    if (s->policy == HY_POLICY_PM && s->pm.kind == HY_PM_NONE) {
-        options_tell(diag, ctx,
-                     "HYBRID_POLICY=pm contradicts HYBRID_PM=none; all memory will be DRAM");
-        problems++;
-    }
-    if (s->policy == HY_POLICY_DRAM && (no_dram(s->dram) || no_dram(s->dram_shared))) {
-        options_tell(diag, ctx,
-                     "HYBRID_POLICY=dram contradicts %s=0; new memory will come from PM while "
-                     "there is room",
-                     no_dram(s->dram) ? "HYBRID_DRAM" : "HYBRID_DRAM_SHARED");
-        problems++;
-    }
+    if (s->policy == HY_POLICY_PM && s->pm.kind == HY_PM_NONE)
+        problems += options_tell(
+            diag, ctx, "HYBRID_POLICY=pm contradicts HYBRID_PM=none; all memory will be DRAM");
+    if (s->policy == HY_POLICY_DRAM && (no_dram(s->dram) || no_dram(s->dram_shared)))
+        problems += options_tell(
+            diag, ctx,
+            "HYBRID_POLICY=dram contradicts %s=0; new memory will come from PM while there is room",
+            no_dram(s->dram) ? "HYBRID_DRAM" : "HYBRID_DRAM_SHARED");
     if (s->policy != HY_POLICY_DRAM && s->policy != HY_POLICY_OFF && s->pm.kind == HY_PM_NONE &&
-        no_dram(s->dram)) {
-        options_tell(diag, ctx,
-                     "HYBRID_PM=none with HYBRID_DRAM=0 leaves no memory; the DRAM limit is "
-                     "not kept");
-        problems++;
-    }
+        no_dram(s->dram))
+        problems += options_tell(
+            diag, ctx,
+            "HYBRID_PM=none with HYBRID_DRAM=0 leaves no memory; the DRAM limit is not kept");
     if (s->source[OPT_DRAM] != HY_FROM_DEFAULT && s->source[OPT_DRAM_SHARED] != HY_FROM_DEFAULT &&
         strcmp(s->registry, "none") != 0 && s->dram.is_percent == s->dram_shared.is_percent &&
-        s->dram.value > s->dram_shared.value) {
-        options_tell(diag, ctx, "HYBRID_DRAM is above HYBRID_DRAM_SHARED; the smaller one counts");
-        problems++;
-    }
+        s->dram.value > s->dram_shared.value)
+        problems += options_tell(diag, ctx,
+                                 "HYBRID_DRAM is above HYBRID_DRAM_SHARED; the smaller one counts");
     problems += check_all_idle(s, diag, ctx);
     /* A hint, not an error: STRICT with the default START is what most people write. */
     if (s->strict && s->start > 0 && s->source[OPT_START] == HY_FROM_ENV)
-        options_tell(
+        (void)options_tell(
             diag, ctx,
             "HYBRID_STRICT=1 says nothing of what only shows when placing starts (a missing "
             "libmemkind, say); with HYBRID_START=0 that is before main");
