@@ -182,13 +182,11 @@ int os_proc_id(int32_t pid, struct os_proc_id *ret)
 
 int os_exe_path(char *buf, size_t cap)
 {
-    char tmp[4096];
-    long n = raw4(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", tmp, sizeof(tmp));
+    long n = raw4(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", buf, cap);
     if (n < 0)
         return (int)n;
-    if ((size_t)n >= sizeof(tmp) || (size_t)n >= cap)
+    if ((size_t)n >= cap)
         return -ENAMETOOLONG;
-    memcpy(buf, tmp, (size_t)n);
     buf[n] = '\0';
     return 0;
 }
