@@ -13,7 +13,6 @@
 #include "settings/settings.h"
 #include "sys/emulator.h"
 #include "sys/log.h"
-#include "sys/os.h"
 
 #define OWN_GROUP "/proc/self/cpu_resctrl_groups"
 #define WHY_CAP   sizeof(((struct llc_view *)NULL)->where)

@@ -15,7 +15,6 @@
 #include "heap/heap.h"
 #include "heap/supply.h"
 #include "place/admission.h"
-#include "place/maps.h"
 #include "place/planned.h"
 #include "place/floor.h"
 #include "place/policy.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * HYBRID_STATS: what lay where, at the end of the program. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/guard.h"

@@ -3,7 +3,6 @@
 #include "report/trace.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/guard.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Environment and profile, read once. What is wrong is told here, one line
  * each; under HYBRID_STRICT=1 the constructor ends the program for it. */
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "report/rules/trace_text.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* A line's first bytes tell its kind. */
