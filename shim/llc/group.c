@@ -10,34 +10,37 @@
 #include "llc/rules/resctrl.h"
 #include "sys/os.h"
 
+#define PATH_CAP (HY_PATH_MAX + 64)
 #define TEXT_CAP 1024 /* a schemata of many sockets */
 /* Threads made by one that was not moved yet are in the old group: list them again. */
 #define ROUNDS 2
 
+/* A file of a group; false: its name is too long. */
+static bool path_in(const char *dir, const char *name, char path[PATH_CAP])
+{
+    return (size_t)snprintf(path, PATH_CAP, "%s/%s", dir, name) < PATH_CAP;
+}
+
 static int read_in(const char *dir, const char *name, char *buf, size_t cap)
 {
-    char path[HY_PATH_MAX + 64];
+    char path[PATH_CAP];
     size_t len;
 
-    if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir, name) >= sizeof(path))
-        return -ENAMETOOLONG;
-    return os_read_file(path, buf, cap, &len);
+    return path_in(dir, name, path) ? os_read_file(path, buf, cap, &len) : -ENAMETOOLONG;
 }
 
 static bool may_write(const char *dir, const char *name)
 {
-    char path[HY_PATH_MAX + 64];
+    char path[PATH_CAP];
 
-    return (size_t)snprintf(path, sizeof(path), "%s/%s", dir, name) < sizeof(path) &&
-           os_may_write_to(path);
+    return path_in(dir, name, path) && os_may_write_to(path);
 }
 
 static int write_in(const struct llc_group *g, const char *dir, const char *name, const char *text)
 {
-    char path[HY_PATH_MAX + 64];
+    char path[PATH_CAP];
 
-    snprintf(path, sizeof(path), "%s/%s", dir, name);
-    return g->write(path, text);
+    return path_in(dir, name, path) ? g->write(path, text) : -ENAMETOOLONG;
 }
 
 /* The ways that there are, and the fewest that the kernel takes. */

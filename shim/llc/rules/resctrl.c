@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
 #define SIXTEENTH 16u
 
 /* The digits at *p, behind which it points then. */
@@ -13,16 +15,10 @@ static int hexadecimal(const char **p, uint64_t *ret)
     uint64_t v = 0;
     unsigned digits = 0;
 
-    for (;; (*p)++, digits++) {
-        char c = (char)(**p | 0x20);
-        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
-                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
-                                                : 16;
-        if (digit == 16)
-            break;
+    for (int digit; (digit = text_hex_digit(**p)) >= 0; (*p)++, digits++) {
         if (v >> 60)
             return -EINVAL;
-        v = v << 4 | digit;
+        v = v << 4 | (unsigned)digit;
     }
     *ret = v;
     return digits ? 0 : -EINVAL;
