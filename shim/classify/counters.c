@@ -68,7 +68,7 @@ static int open_software(void)
     }
     now.info.source = COUNTERS_SOFTWARE;
     (void)snprintf(now.info.what, sizeof(now.info.what),
-                   "software events of the emulated machine (PAPI): %u", papi_events());
+                   "software events of the emulated machine (PAPI): %u", papi_get().events);
     return 0;
 }
 
@@ -98,10 +98,11 @@ static int open_hardware(bool asked_for)
         return r;
     }
     now.info.source = COUNTERS_HARDWARE;
+    struct papi_open o = papi_get();
     (void)snprintf(now.info.what, sizeof(now.info.what),
-                   "hardware events (PAPI): %u, from %u threads on%s%s", papi_events(),
-                   papi_threads(), papi_counted_pct() < 100 ? ", in turns" : "",
-                   papi_spares() ? "; one is left out for samples of loads" : "");
+                   "hardware events (PAPI): %u, from %u threads on%s%s", o.events, o.threads,
+                   o.counted_pct < 100 ? ", in turns" : "",
+                   o.spares ? "; one is left out for samples of loads" : "");
     return 0;
 }
 
@@ -269,8 +270,9 @@ static void papi_window(struct window *w)
     from_events(w, &c);
     if (now.info.source == COUNTERS_SOFTWARE && emulator_open())
         window_set(w, WINDOW_end_ns, emulator_now_ns());
-    if (papi_counted_pct() < 100)
-        window_set(w, WINDOW_counted_pct, papi_counted_pct());
+    unsigned counted_pct = papi_get().counted_pct;
+    if (counted_pct < 100)
+        window_set(w, WINDOW_counted_pct, counted_pct);
 }
 
 int counters_window(struct window *ret)

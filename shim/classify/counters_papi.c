@@ -334,24 +334,11 @@ void papi_child(void)
     open_now.n_threads = 0;
 }
 
-unsigned papi_events(void)
+struct papi_open papi_get(void)
 {
-    return open_now.n_events;
-}
+    struct papi_open o = {open_now.n_events, open_now.n_threads, 100, open_now.spares};
 
-bool papi_spares(void)
-{
-    return open_now.spares;
-}
-
-unsigned papi_threads(void)
-{
-    return open_now.n_threads;
-}
-
-unsigned papi_counted_pct(void)
-{
-    if (!open_now.multiplex || open_now.n_events == 0)
-        return 100;
-    return HY_MIN(100u, 100 * HY_MAX(open_now.room, 1u) / open_now.n_events);
+    if (open_now.multiplex && o.events > 0)
+        o.counted_pct = HY_MIN(100u, 100 * HY_MAX(open_now.room, 1u) / o.events);
+    return o;
 }

@@ -40,10 +40,11 @@ int papi_values(struct papi_values *ret);
 void papi_end(void);
 /* In a forked child: forget, without a call. */
 void papi_child(void);
-unsigned papi_events(void), papi_threads(void);
-/* An event was left out for them. */
-bool papi_spares(void);
-/* Percent of the time in which an event counts, when there are fewer counters. */
-unsigned papi_counted_pct(void);
+struct papi_open {
+    unsigned events, threads;
+    unsigned counted_pct; /* of the time in which an event counts, when there are fewer counters */
+    bool spares;          /* an event was left out for others */
+};
+struct papi_open papi_get(void);
 
 #endif
