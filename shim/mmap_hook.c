@@ -63,14 +63,14 @@ HY_EXPORT int pkey_mprotect(void *addr, size_t len, int prot, int key)
 HY_EXPORT int mlock(const void *addr, size_t len)
 {
     DL_NEXT(mlock);
-    runtime_locks(addr, len);
+    alter_pages(addr, len);
     return fn(addr, len);
 }
 
 HY_EXPORT int mlock2(const void *addr, size_t len, unsigned flags)
 {
     DL_NEXT(mlock2);
-    runtime_locks(addr, len);
+    alter_pages(addr, len);
     return fn(addr, len, flags);
 }
 

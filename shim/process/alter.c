@@ -53,11 +53,6 @@ void runtime_protects(void *addr, size_t len, int prot)
         alter_pages(addr, len);
 }
 
-void runtime_locks(const void *addr, size_t len)
-{
-    alter_pages(addr, len);
-}
-
 /* Only with SHM_REMAP is a segment put where something else is. */
 void runtime_attaches(int id, const void *addr, int flags)
 {
@@ -123,7 +118,7 @@ bool alter_by_number(long nr, const long arg[5], void **ret)
         runtime_attaches((int)arg[0], (void *)arg[1], how);
         break;
     default: /* mlock, mlock2 */
-        runtime_locks(addr, len);
+        alter_pages(addr, len);
     }
     return false;
 }

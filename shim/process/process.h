@@ -14,9 +14,8 @@ void *runtime_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t of
 int runtime_munmap(void *addr, size_t len);
 /* Before something else takes the place of what is there. */
 void runtime_unmaps(void *addr, size_t len);
-/* Before its mprotect, mlock, shmat. */
+/* Before its mprotect and shmat; before mlock: alter_pages. */
 void runtime_protects(void *addr, size_t len, int prot);
-void runtime_locks(const void *addr, size_t len);
 void runtime_attaches(int id, const void *addr, int flags);
 /* After its mlockall. */
 void runtime_all_locked(int flags);
