@@ -158,38 +158,27 @@ static const struct link_map *map_at_start(void)
     return of_ours;
 }
 
-/* dlsym(RTLD_NEXT) at a tenth of its price, for the start of every process. NULL: ask dlsym. */
-static void *next_at_start(const char *name)
+/* dlsym(RTLD_NEXT) at a tenth of its price, for the start of every process. NULL: ask dlsym.
+ * `from_end`: for a name that the loader itself defines, as it is one of the last objects. */
+static void *next_at_start(const char *name, bool from_end)
 {
-    static struct symbols s;
-    const struct link_map *self = map_at_start();
-    uint32_t h = self ? gnu_hash(name) : 0;
-    for (const struct link_map *m = self ? self->l_next : NULL; m; m = m->l_next) {
-        const ElfW(Sym) *sym = find_symbols(m, &s) ? find_symbol(&s, name, h) : NULL;
+    static struct symbols of_libc; /* mostly */
+    struct symbols of_any = {0}, *s = from_end ? &of_any : &of_libc;
+    const struct link_map *self = map_at_start(), *m = self ? self->l_next : NULL;
+    uint32_t h = m ? gnu_hash(name) : 0;
+    while (from_end && m && m->l_next)
+        m = m->l_next;
+    for (; m && m != self; m = from_end ? m->l_prev : m->l_next) {
+        const ElfW(Sym) *sym = find_symbols(m, s) ? find_symbol(s, name, h) : NULL;
         if (sym) /* of another kind, the loader knows how */
             return (sym->st_info & 15) == STT_FUNC ? (void *)(m->l_addr + sym->st_value) : NULL;
     }
     return NULL;
 }
 
-/* The same for a name that the loader itself defines: it is one of the last objects. */
-static void *of_loader_at_start(const char *name)
-{
-    struct symbols s = {0};
-    const struct link_map *self = map_at_start(), *m = self;
-    while (m && m->l_next)
-        m = m->l_next;
-    for (; m != self; m = m->l_prev) {
-        const ElfW(Sym) *sym = find_symbols(m, &s) ? find_symbol(&s, name, gnu_hash(name)) : NULL;
-        if (sym)
-            return (void *)(m->l_addr + sym->st_value);
-    }
-    return NULL;
-}
-
 void *dl_next(const char *name)
 {
-    void *p = next_at_start(name);
+    void *p = next_at_start(name, false);
     return p ? p : dl_symbol(RTLD_NEXT, name);
 }
 
@@ -259,7 +248,7 @@ static bool find_object(const void *addr, struct dl_find_object *ret)
     static __typeof__(&_dl_find_object) find;
     __typeof__(find) fn = __atomic_load_n(&find, __ATOMIC_RELAXED);
     if (HY_UNLIKELY(!fn)) {
-        void *p = of_loader_at_start("_dl_find_object");
+        void *p = next_at_start("_dl_find_object", true);
         fn = (__typeof__(find))(p ? p : dl_symbol(RTLD_DEFAULT, "_dl_find_object"));
         __atomic_store_n(&find, fn, __ATOMIC_RELAXED);
     }
