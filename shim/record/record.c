@@ -298,7 +298,7 @@ void record_begin(const char *source, const struct machine_figures *f,
     if (record_wants_sites()) {
         rec.figures = f;
         rec.rules = *rules;
-        run_facts_begin(&rec.facts);
+        memset(&rec.facts, 0, sizeof(rec.facts));
         (void)snprintf(rec.method, sizeof(rec.method), "%.95s", source);
         rec.begun = true;
     } else if (os_map_anon(TEXT_BYTES, &m) == 0) {

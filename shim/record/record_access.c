@@ -186,7 +186,7 @@ void record_access_window(const struct machine_figures *f, const struct window *
     if (!t)
         return;
     record_access_drain();
-    behaviours_window(&t->by, f, w);
+    run_sum_add(&t->by.sum[t->by.n], f, w);
     if (by_loads && !record_loads_seen_both())
         return;
     behaviours_end(&t->by, f, SITES + sites_count());

@@ -111,7 +111,7 @@ static int facts_of_recording(const struct merge_request *q, const char *text, s
     if (e < 0)
         return e;
     classifier_init(&c, &rules);
-    run_facts_begin(&facts);
+    memset(&facts, 0, sizeof(facts));
     while ((e = recording_next(&r, &w, tell, NULL)) != 0) {
         if (e < 0)
             return e;

@@ -5,11 +5,6 @@
 
 #define NS_PER_MS 1e6
 
-void run_facts_begin(struct run_facts *r)
-{
-    memset(r, 0, sizeof(*r));
-}
-
 static void note_most(struct window *most, const struct window *w)
 {
     for (int f = 0; f < WINDOW_FIELD_COUNT; f++)

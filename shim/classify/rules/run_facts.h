@@ -24,6 +24,7 @@ void run_sum_merge(struct run_sum *s, const struct run_sum *more);
 int run_sum_get(const struct run_sum *s, const struct machine_figures *f,
                 struct profile_behaviour *ret);
 
+/* Zero bytes: nothing yet. */
 struct run_facts {
     struct run_sum run;
     struct tally phase;    /* of the last phase, but for its last window, */
@@ -34,7 +35,6 @@ struct run_facts {
     uint32_t last_phase; /* the classifier's number of it */
 };
 
-void run_facts_begin(struct run_facts *r);
 /* `now`: the classifier's answer after this window. */
 void run_facts_add(struct run_facts *r, const struct machine_figures *f, const struct window *w,
                    const struct classification *now);

@@ -5,12 +5,6 @@
 
 #define LINE 64.0
 
-void behaviours_window(struct behaviours *b, const struct machine_figures *f,
-                       const struct window *w)
-{
-    run_sum_add(&b->sum[b->n], f, w);
-}
-
 static double elapsed(const struct behaviours *b, unsigned i)
 {
     return (double)b->sum[i].all.sum[WINDOW_elapsed_ns];

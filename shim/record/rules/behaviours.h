@@ -14,17 +14,14 @@
 typedef double access_lines[ACCESS_KINDS];
 
 struct behaviours {
-    unsigned n;                      /* that are known; the next is under way */
+    unsigned n;                      /* that are known; the next is under way: */
     access_lines *lines[BEHAVIOURS]; /* by source, in memory of the caller, zero at first */
-    struct run_sum sum[BEHAVIOURS];
+    struct run_sum sum[BEHAVIOURS];  /* and its counts are added by run_sum_add */
     double apart[BEHAVIOURS]
                 [BEHAVIOURS]; /* what is lost if they become one; the larger index first */
 };
 
-/* Counts of what is under way. */
-void behaviours_window(struct behaviours *b, const struct machine_figures *f,
-                       const struct window *w);
-/* Its lines have come as well, from so many sources: it is over. */
+/* Counts and lines of what is under way have come, from so many sources: it is over. */
 void behaviours_end(struct behaviours *b, const struct machine_figures *f, unsigned sources);
 
 #endif

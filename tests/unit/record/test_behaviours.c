@@ -52,7 +52,7 @@ static void add(unsigned kind, uint64_t ns)
     to[0][ACCESS_READ] += lines;
     to[1 + kind][ACCESS_READ] += lines;
     to[2 + kind][ACCESS_WRITTEN] += lines;
-    behaviours_window(&b, &f, &w);
+    run_sum_add(&b.sum[b.n], &f, &w);
     behaviours_end(&b, &f, SOURCES);
 }
 

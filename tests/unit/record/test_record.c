@@ -234,7 +234,7 @@ static void test_run_facts(void **state)
     (void)state;
     assert_int_equal(figures_default("pram", &f), 0);
     classifier_init(&c, &rules);
-    run_facts_begin(&r);
+    memset(&r, 0, sizeof(r));
     empty(&p, sites_a);
     run_facts_get(&r, &f, &rules, &p);
     assert_int_equal(p.cls, HY_CLASS_UNKNOWN);
