@@ -214,8 +214,8 @@ static bool has(const struct papi_values *c, enum papi_count what)
 }
 
 /* A field from one event, or from the sum of two. */
-static void put(struct window *w, enum window_field field, const struct papi_values *c,
-                enum papi_count a, enum papi_count b)
+static void set_sum(struct window *w, enum window_field field, const struct papi_values *c,
+                    enum papi_count a, enum papi_count b)
 {
     if (has(c, a) && has(c, b))
         window_set(w, field, c->value[a] + (a != b ? c->value[b] : 0));
@@ -224,7 +224,7 @@ static void put(struct window *w, enum window_field field, const struct papi_val
 static void from_events(struct window *w, const struct papi_values *c)
 {
     const uint64_t *v = c->value;
-#define COPY(field, count) put(w, WINDOW_##field, c, PAPI_COUNT_##count, PAPI_COUNT_##count)
+#define COPY(field, count) set_sum(w, WINDOW_##field, c, PAPI_COUNT_##count, PAPI_COUNT_##count)
     COPY(instructions, INSTRUCTIONS);
     COPY(cycles, CYCLES);
     COPY(reads, READS);
@@ -236,8 +236,8 @@ static void from_events(struct window *w, const struct papi_values *c)
     COPY(wait_ns, WAIT_NS);
     COPY(elapsed_ns, ELAPSED_NS);
 #undef COPY
-    put(w, WINDOW_reads, c, PAPI_COUNT_READS_DRAM, PAPI_COUNT_READS_PM);
-    put(w, WINDOW_writes, c, PAPI_COUNT_WRITES_DRAM, PAPI_COUNT_WRITES_PM);
+    set_sum(w, WINDOW_reads, c, PAPI_COUNT_READS_DRAM, PAPI_COUNT_READS_PM);
+    set_sum(w, WINDOW_writes, c, PAPI_COUNT_WRITES_DRAM, PAPI_COUNT_WRITES_PM);
     if (has(c, PAPI_COUNT_COMPUTE_NS) && has(c, PAPI_COUNT_STALL_NS) && has(c, PAPI_COUNT_WAIT_NS))
         window_set(w, WINDOW_busy_ns,
                    v[PAPI_COUNT_COMPUTE_NS] + v[PAPI_COUNT_STALL_NS] + v[PAPI_COUNT_WAIT_NS]);

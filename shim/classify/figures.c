@@ -16,7 +16,7 @@
 #define PRESET     "pram" /* the emulated machine's own default */
 
 struct search {
-    const struct figures_query *place;
+    const struct figures_query *query;
     struct figures_found *ret;
     hy_diag_fn diag;
     void *ctx;
@@ -144,7 +144,7 @@ static bool use_named_file(const struct search *s, const char *path)
                      os_error_name(r));
     if (r < 0)
         return false;
-    figures_identify(s->place, &here);
+    figures_identify(s->query, &here);
     if (figures_mismatch(&s->ret->figures.of, &here, why, sizeof(why), NULL))
         options_tell(
             s->diag, s->ctx,
@@ -156,7 +156,7 @@ static bool use_named_file(const struct search *s, const char *path)
 static bool use_found_file(const struct search *s, const char *path)
 {
     struct figures_identity here;
-    bool other_pm, emulated = s->place->backend == HY_PM_EMULATED || emulator_open();
+    bool other_pm, emulated = s->query->backend == HY_PM_EMULATED || emulator_open();
     char why[256];
     int r = read_file(s, path, true);
 
@@ -170,7 +170,7 @@ static bool use_found_file(const struct search *s, const char *path)
         options_tell(s->diag, s->ctx, "%s cannot be read (%s)", path, os_error_name(r));
     if (r < 0)
         return false;
-    figures_identify(s->place, &here);
+    figures_identify(s->query, &here);
     if (!figures_mismatch(&s->ret->figures.of, &here, why, sizeof(why), &other_pm))
         return true;
     /* Trying something out beside the real PM is no reason to be told. */
@@ -228,7 +228,7 @@ static struct hmat_figures hmat_of(const struct topology *t, uint64_t mask)
 
 static bool use_hmat(const struct search *s, const char *name)
 {
-    const struct figures_query *p = s->place;
+    const struct figures_query *p = s->query;
     struct hmat_figures hmat[HY_TIERS];
 
     if (p->backend != HY_PM_NODE)

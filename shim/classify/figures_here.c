@@ -21,7 +21,7 @@ static void tell_user(void *ctx, const char *message)
 const struct machine_figures *figures_here(void)
 {
     if (!done) {
-        const struct figures_query place = {
+        const struct figures_query query = {
             .sys = "/sys",
             .etc = "/etc",
             .topo = &hy_machine.topo,
@@ -29,7 +29,7 @@ const struct machine_figures *figures_here(void)
             .dram_mask = hy_machine.dram_mask,
             .pm_mask = hy_machine.pm_mask,
         };
-        figures_find(hy_config.set.machine, &place, &found, tell_user, NULL);
+        figures_find(hy_config.set.machine, &query, &found, tell_user, NULL);
         log_info("figures of the machine: %s", found.said);
         __atomic_store_n(&done, true, __ATOMIC_RELEASE);
     }

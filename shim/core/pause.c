@@ -190,19 +190,19 @@ void pause_serve(void)
 
 /* --- the program's threads ----------------------------------------------------------------- */
 
-static void wait_until_gone(int i, uint64_t end)
+static void wait_until_gone(int i, uint64_t until)
 {
-    uint64_t nap = FIRST_NAP, out_end = 0, now;
+    uint64_t nap = FIRST_NAP, out_until = 0, now;
     int32_t is;
     while ((is = slot_at(i)) != 0) {
         now = os_now_ns();
         if (is > 0 && (is & ENDED)) {
-            out_end = out_end ? out_end : now + GONE_NS;
-            if (!os_thread_exists(is & ~ENDED) || now >= out_end) {
+            out_until = out_until ? out_until : now + GONE_NS;
+            if (!os_thread_exists(is & ~ENDED) || now >= out_until) {
                 slot_set(i, 0);
                 return;
             }
-        } else if (now >= end) {
+        } else if (now >= until) {
             return;
         }
         os_sleep_ns(nap);
@@ -217,12 +217,12 @@ bool control_pause(void)
     if (hy_guarded() || hy_locks_held() || !is_own_process())
         return false;
     __atomic_add_fetch(&pauses_begun, 1, __ATOMIC_SEQ_CST);
-    uint64_t end = os_now_ns() + PATIENCE_NS;
+    uint64_t until = os_now_ns() + PATIENCE_NS;
     for (int i = 0; i < SLOTS; i++)
         thread_interrupted |= slot_at(i) == STARTING || (slot_at(i) > 0 && !(slot_at(i) & ENDED));
     ring();
     for (int i = 0; i < SLOTS; i++)
-        wait_until_gone(i, end);
+        wait_until_gone(i, until);
     errno = saved;
     return true;
 }
@@ -266,11 +266,11 @@ bool control_apart(void)
 
 bool control_ask(void (*fn)(void *base, size_t bytes), void *base, size_t bytes)
 {
-    uint64_t end = os_now_ns() + ASK_NS;
+    uint64_t until = os_now_ns() + ASK_NS;
     if (!control_apart() || hy_guarded())
         return false;
     while (!change(&pause_errand.state, IDLE, CLAIMED)) {
-        if (os_now_ns() >= end)
+        if (os_now_ns() >= until)
             return false;
         os_sleep_ns(FIRST_NAP);
     }
@@ -280,8 +280,8 @@ bool control_ask(void (*fn)(void *base, size_t bytes), void *base, size_t bytes)
     __atomic_store_n(&pause_errand.state, POSTED, __ATOMIC_SEQ_CST);
     ring();
     for (uint32_t is; (is = load(&pause_errand.state)) != DONE;) {
-        if (os_now_ns() >= end && (change(&pause_errand.state, POSTED, IDLE) ||
-                                   change(&pause_errand.state, SERVING, ABANDONED)))
+        if (os_now_ns() >= until && (change(&pause_errand.state, POSTED, IDLE) ||
+                                     change(&pause_errand.state, SERVING, ABANDONED)))
             return false;
         os_wait_word(&pause_errand.state, is, LAST_NAP);
     }

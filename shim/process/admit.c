@@ -24,7 +24,7 @@ void admit_serve(void)
 
 void admit_wait(void)
 {
-    uint64_t end = os_now_ns() + hy_config.set.admission + GRACE_NS;
+    uint64_t until = os_now_ns() + hy_config.set.admission + GRACE_NS;
 
     admission_begin();
     if (emulator_open()) /* its time stands still while its threads wait outside */
@@ -35,7 +35,7 @@ void admit_wait(void)
             control_wake(); /* the registry's file is in its table of descriptors */
         else
             admit_serve();
-        if (admission_pending() && os_now_ns() > end)
+        if (admission_pending() && os_now_ns() > until)
             admission_give_up("nobody answered");
         else if (admission_pending())
             os_wait_word(&answers, seen, ADMISSION_LOOK_NS);

@@ -316,8 +316,8 @@ bool control_joins(void)
     (void)control_start();
     if (!control_running())
         return false;
-    for (uint64_t end = os_now_ns() + JOIN_NS;
-         !__atomic_load_n(&joined, __ATOMIC_ACQUIRE) && os_now_ns() < end;)
+    for (uint64_t until = os_now_ns() + JOIN_NS;
+         !__atomic_load_n(&joined, __ATOMIC_ACQUIRE) && os_now_ns() < until;)
         os_wait_word(&joined, 0, JOIN_NS);
     return true;
 }

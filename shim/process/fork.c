@@ -55,7 +55,7 @@ static struct kept {
 } kept[KEPT_MAX];
 static unsigned n_kept;
 static __thread bool keeping __attribute__((tls_model("initial-exec")));
-static __thread bool told __attribute__((tls_model("initial-exec"))); /* they, of this fork */
+static __thread bool kept_began __attribute__((tls_model("initial-exec"))); /* they, of this fork */
 
 /* The gate of memkind, for this fork: by its own handler, or late, by a fork that began before
  * that was there. Such a fork may hold memkind's locks already, so it does not wait without end.
@@ -105,8 +105,8 @@ bool fork_keeps(void (*prepare)(void), void (*parent)(void), void (*child)(void)
 /* The youngest first, as the libc does. They may make records of this thread. */
 static void tell_before(void)
 {
-    told = gated != OPEN && supply_loaded() && __atomic_load_n(&n_kept, __ATOMIC_ACQUIRE) > 0;
-    if (!told)
+    kept_began = gated != OPEN && supply_loaded() && __atomic_load_n(&n_kept, __ATOMIC_ACQUIRE) > 0;
+    if (!kept_began)
         return;
     spare_serves(true);
     hy_guard_enter();
@@ -118,7 +118,7 @@ static void tell_before(void)
 
 static void tell_after(bool in_child)
 {
-    if (!told)
+    if (!kept_began)
         return;
     hy_guard_enter();
     for (unsigned i = 0; i < n_kept; i++) {
@@ -128,7 +128,7 @@ static void tell_after(bool in_child)
     }
     hy_guard_leave();
     spare_serves(false);
-    told = false;
+    kept_began = false;
 }
 
 /* `handlers`: of a fork for which handlers run. */
@@ -175,7 +175,7 @@ static void fork_ends(bool child)
     supply_postfork(child);
     if (child) {
         supply_child();
-        if (supply_loaded() && !told && (n_kept > 0 || gated != BY_HANDLER))
+        if (supply_loaded() && !kept_began && (n_kept > 0 || gated != BY_HANDLER))
             do_without();
         policy_child(has_placed());
     }

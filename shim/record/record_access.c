@@ -129,21 +129,21 @@ static void note_heat(uint16_t site, uintptr_t address, const double lines[KINDS
 static void take(uintptr_t address, const double lines[KINDS])
 {
     double *to = t->elsewhere;
-    struct heap_origin place;
+    struct heap_origin origin;
     enum hy_tier tier;
     site_id site = 0;
 
     t->samples++;
     if (heap_owns((const void *)address)) {
-        heap_origin_of((const void *)address, &place);
-        if (place.what == HEAP_IS_SMALL) {
-            to = under_way[place.cls];
-        } else if (place.site > 0 && place.site < SITE_MAX) {
-            to = under_way[SITES + place.site];
-            note_heat(place.site, address, lines);
+        heap_origin_of((const void *)address, &origin);
+        if (origin.what == HEAP_IS_SMALL) {
+            to = under_way[origin.cls];
+        } else if (origin.site > 0 && origin.site < SITE_MAX) {
+            to = under_way[SITES + origin.site];
+            note_heat(origin.site, address, lines);
         }
-        if (place.what == HEAP_IS_RUN && place.site > 0 && place.cls < HEAP_POOLS) {
-            struct pair *p = pair_of(place.site, place.cls);
+        if (origin.what == HEAP_IS_RUN && origin.site > 0 && origin.cls < HEAP_POOLS) {
+            struct pair *p = pair_of(origin.site, origin.cls);
             for (int k = 0; p && k < KINDS; k++)
                 p->lines[k] += lines[k];
         }

@@ -113,11 +113,11 @@ uint64_t emulator_sleep_ns(uint64_t ns, uint64_t real_ns)
 uint64_t emulator_sleep_word(uint64_t ns, uint64_t real_ns, const uint32_t *word, uint32_t was)
 {
     int64_t start = em.vtime_ns();
-    uint64_t end = os_now_ns() + real_ns, passed = 0;
+    uint64_t until = os_now_ns() + real_ns, passed = 0;
 
     if (em.hold)
         (void)em.hold(start + (int64_t)HY_MIN(ns, (uint64_t)INT64_MAX / 4));
-    while (passed < ns && os_now_ns() < end && __atomic_load_n(word, __ATOMIC_ACQUIRE) == was) {
+    while (passed < ns && os_now_ns() < until && __atomic_load_n(word, __ATOMIC_ACQUIRE) == was) {
         os_wait_word(word, was, POLL_NS);
         int64_t now = em.vtime_ns(); /* a thread that comes back may be a little behind */
         passed = now > start ? (uint64_t)(now - start) : 0;

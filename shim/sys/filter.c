@@ -78,10 +78,10 @@ void os_calls_end(void)
 /* In a handler that has interrupted such calls they cannot end before it. */
 void os_calls_forbid(void)
 {
-    uint64_t end = os_now_ns() + PATIENCE_NS;
+    uint64_t until = os_now_ns() + PATIENCE_NS;
     uint32_t n;
     __atomic_store_n(&calls_forbidden, true, __ATOMIC_SEQ_CST);
-    while ((n = __atomic_load_n(&under_way, __ATOMIC_SEQ_CST)) > own && os_now_ns() < end)
+    while ((n = __atomic_load_n(&under_way, __ATOMIC_SEQ_CST)) > own && os_now_ns() < until)
         os_wait_word(&under_way, n, NAP_NS);
 }
 

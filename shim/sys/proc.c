@@ -275,16 +275,16 @@ int os_pid(void)
 #ifdef __SANITIZE_THREAD__ /* which knows no pthread_mutex_clocklock; tries alone can starve */
 bool os_lock_within(pthread_mutex_t *m, uint64_t ns)
 {
-    for (uint64_t end = os_now_ns() + ns; pthread_mutex_trylock(m) != 0; os_sleep_ns(100000))
-        if (os_now_ns() >= end)
+    for (uint64_t until_ns = os_now_ns() + ns; pthread_mutex_trylock(m) != 0; os_sleep_ns(100000))
+        if (os_now_ns() >= until_ns)
             return false;
     return true;
 }
 #else
 bool os_lock_within(pthread_mutex_t *m, uint64_t ns)
 {
-    uint64_t end = os_now_ns() + ns; /* CLOCK_REALTIME may be set */
-    struct timespec until = {(time_t)(end / 1000000000), (long)(end % 1000000000)};
+    uint64_t until_ns = os_now_ns() + ns; /* CLOCK_REALTIME may be set */
+    struct timespec until = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
     return pthread_mutex_clocklock(m, CLOCK_MONOTONIC, &until) == 0;
 }
 #endif

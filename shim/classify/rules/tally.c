@@ -5,10 +5,10 @@
 
 bool tally_adds_up(enum window_field f)
 {
-    const uint32_t told = 1u << WINDOW_end_ns | 1u << WINDOW_threads | 1u << WINDOW_dram_bytes |
-                          1u << WINDOW_pm_bytes | 1u << WINDOW_counted_pct | 1u << WINDOW_cap;
+    const uint32_t not_sums = 1u << WINDOW_end_ns | 1u << WINDOW_threads | 1u << WINDOW_dram_bytes |
+                              1u << WINDOW_pm_bytes | 1u << WINDOW_counted_pct | 1u << WINDOW_cap;
 
-    return !(told >> f & 1);
+    return !(not_sums >> f & 1);
 }
 
 /* Threads that would run with all data on one memory: without this library, which is what the
