@@ -62,7 +62,7 @@ bool profile_set_frame(struct hy_frame *frame, const char *value)
 }
 
 /* Decimal, above 0 and up to 1000: nothing runs a thousand times slower on PM. */
-static bool set_slowdown(double *field, const char *value)
+bool profile_set_slowdown(double *field, const char *value)
 {
     double slowdown;
 
@@ -85,7 +85,7 @@ static bool set_text(char *field, size_t cap, const char *value)
     return true;
 }
 
-static bool set_class(enum hy_class *field, const char *value)
+bool profile_set_class(enum hy_class *field, const char *value)
 {
     int n = text_choice(options_info(OPT_CLASS)->allowed, value, strlen(value));
 
@@ -126,10 +126,10 @@ static void app_key(struct parser *ps, int key, const char *name, const char *va
         ok = set_text(p->args, sizeof(p->args), value);
         break;
     case APP_CLASS:
-        ok = set_class(&p->cls, value);
+        ok = profile_set_class(&p->cls, value);
         break;
     case APP_SLOWDOWN:
-        ok = set_slowdown(&p->slowdown, value);
+        ok = profile_set_slowdown(&p->slowdown, value);
         break;
     case APP_WRITES:
         ok = len == 1 && (*value == '0' || *value == '1');
@@ -312,91 +312,6 @@ static void fact_key(struct parser *ps, const struct fact *f, const char *name, 
         *(double *)(void *)to = d;
 }
 
-/* --- keys that are numbered: [phases], [behaviours], [tasks] ------------------------ */
-
-bool profile_next_word(const char **at, char *word, size_t cap)
-{
-    size_t n;
-
-    *at += strspn(*at, " \t");
-    n = strcspn(*at, " \t");
-    if (n == 0 || n >= cap)
-        return false;
-    memcpy(word, *at, n);
-    word[n] = '\0';
-    *at += n;
-    return true;
-}
-
-unsigned profile_words(const char *value, profile_word *word, unsigned most)
-{
-    unsigned n = 0;
-
-    while (n < most && profile_next_word(&value, word[n], sizeof(word[n])))
-        n++;
-    return value[strspn(value, " \t")] == '\0' ? n : 0;
-}
-
-/* "120 bandwidth 5.97": ms from the start, class, slowdown; the last may be missing. */
-static bool parse_phase(const char *value, void *ret)
-{
-    struct profile_phase p = {0};
-    profile_word word[3];
-    unsigned n = profile_words(value, word, 3);
-
-    if (n < 2 || text_parse_u64(word[0], strlen(word[0]), &p.start_ms) < 0 ||
-        !set_class(&p.cls, word[1]) || (n == 3 && !set_slowdown(&p.slowdown, word[2])))
-        return false;
-    memcpy(ret, &p, sizeof(p));
-    return true;
-}
-
-struct numbered {
-    const char *what;              /* before the number */
-    size_t list, bytes, most, had; /* in struct profile: the array, its elements, how many it has */
-    bool (*parse)(const char *value, void *ret);
-    const char *expected;
-};
-#define NUMBERED(what, list, parse, expected)                                                      \
-    {                                                                                              \
-        what, offsetof(struct profile, list), sizeof(((struct profile *)0)->list[0]),              \
-            HY_ARRAY_SIZE(((struct profile *)0)->list), offsetof(struct profile, n_##list), parse, \
-            expected                                                                               \
-    }
-static const struct numbered phases = NUMBERED(
-    "phase", phases, parse_phase, "milliseconds, class and slowdown, as in 120 bandwidth 5.97");
-static const struct numbered behaviours =
-    NUMBERED("behaviour", behaviours, profile_parse_behaviour,
-             "milliseconds, lines read and written, slowdown, exposure, foreseen and busy threads, "
-             "as in 120.5 90000 12000 2.79 0.1 0.99 3.2");
-static const struct numbered tasks = NUMBERED(
-    "task", tasks, profile_parse_task,
-    "code, data, count, time on DRAM and on PM, as in 0123abcd+0x4f0 256K+64K 120 310us -");
-
-static void numbered_key(struct parser *ps, const struct numbered *l, const char *name,
-                         const char *value)
-{
-    unsigned *had = (unsigned *)(void *)((char *)ps->p + l->had), most = (unsigned)l->most;
-    size_t len = strlen(l->what);
-    char first[16];
-    uint64_t n;
-
-    if (strncmp(name, l->what, len) != 0 ||
-        text_parse_u64(name + len, strlen(name + len), &n) < 0) {
-        (void)snprintf(first, sizeof(first), "%s1", l->what);
-        profile_tell_not_in_list(ps, "key", name, strlen(name), first);
-    } else if (n != *had + 1 || n > most) {
-        profile_tell(ps,
-                     "%ss are numbered from 1 to at most %u, one after the other; this one is "
-                     "ignored",
-                     l->what, most);
-    } else if (l->parse(value, (char *)ps->p + l->list + *had * l->bytes)) {
-        ++*had;
-    } else {
-        profile_tell_value(ps, name, value, l->expected);
-    }
-}
-
 static void module_key(struct parser *ps, const char *name, const char *value)
 {
     uint8_t id[BUILD_ID_MAX];
@@ -481,17 +396,13 @@ void profile_key(struct parser *ps, const char *name, const char *value)
     case SEC_RECORDED:
         listed_key(ps, RECORDED_KEYS, name, value, source_key);
         break;
-    case SEC_PHASES:
-        numbered_key(ps, &phases, name, value);
-        break;
     case SEC_MODULES:
         module_key(ps, name, value);
         break;
-    case SEC_TASKS:
-        numbered_key(ps, &tasks, name, value);
-        break;
+    case SEC_PHASES:
     case SEC_BEHAVIOURS:
-        numbered_key(ps, &behaviours, name, value);
+    case SEC_TASKS:
+        profile_numbered_key(ps, name, value);
         break;
     }
 }

@@ -51,16 +51,12 @@ void profile_tell_unknown(struct parser *ps, const char *what, const char *name,
 void profile_tell_not_in_list(struct parser *ps, const char *what, const char *name, size_t len,
                               const char *list);
 
-/* A build-id and an offset; the next word of a value, of at most cap - 1 bytes. False: there is
- * none, and nothing is taken. */
-bool profile_set_frame(struct hy_frame *frame, const char *value);
-bool profile_next_word(const char **at, char *word, size_t cap);
-typedef char profile_word[120];
-/* The words of a value; how many, 0 if there are more than `most` or one is too long. */
-unsigned profile_words(const char *value, profile_word *word, unsigned most);
-/* A value of [tasks], of [behaviours]; `ret`: a struct of that kind, untouched where it is none. */
-bool profile_parse_task(const char *value, void *ret);
-bool profile_parse_behaviour(const char *value, void *ret);
+/* False: it is none, and nothing is taken. */
+bool profile_set_frame(struct hy_frame *frame, const char *value); /* a build-id and an offset */
+bool profile_set_class(enum hy_class *field, const char *value);
+bool profile_set_slowdown(double *field, const char *value);
+/* A key of [phases], [behaviours] or [tasks]. */
+void profile_numbered_key(struct parser *ps, const char *name, const char *value);
 /* A list of at most `most` whole numbers, as of a site's lines in each behaviour; how many, 0: it
  * is no such list. */
 unsigned profile_counts(const char *value, uint64_t *ret, unsigned most);
