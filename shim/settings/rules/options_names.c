@@ -9,16 +9,6 @@
 #define PREFIX_LEN (sizeof(PREFIX) - 1)
 #define EMULATOR   "HYBRID_EMU_"
 
-/* An environment name without the prefix, or a profile key. */
-static enum hy_opt_id by_short_name(const char *name, size_t len)
-{
-    for (unsigned i = 0; i < OPT_COUNT; i++)
-        if (strlen(options_info((enum hy_opt_id)i)->key) == len &&
-            text_distance(options_info((enum hy_opt_id)i)->key, len, name, len) == 0)
-            return (enum hy_opt_id)i;
-    return OPT_COUNT;
-}
-
 enum hy_opt_id options_by_env(const char *name, size_t len)
 {
     if (len < PREFIX_LEN || !text_same(name, PREFIX, PREFIX_LEN))
@@ -34,12 +24,15 @@ enum hy_opt_id options_by_env(const char *name, size_t len)
 
 enum hy_opt_id options_by_key(const char *key)
 {
-    size_t len = strlen(key);
+    for (unsigned i = 0; i < OPT_COUNT; i++) {
+        const char *own = options_info((enum hy_opt_id)i)->key, *at = key;
 
-    for (size_t i = 0; i < len; i++)
-        if (key[i] >= 'A' && key[i] <= 'Z')
-            return OPT_COUNT;
-    return by_short_name(key, len);
+        while (*own != '\0' && (*own == *at || (*own == '_' && *at == '-')))
+            own++, at++;
+        if (*own == '\0' && *at == '\0')
+            return (enum hy_opt_id)i;
+    }
+    return OPT_COUNT;
 }
 
 enum hy_opt_id options_nearest(const char *name, size_t len)
