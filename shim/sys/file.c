@@ -75,7 +75,8 @@ int raw_open(const char *path, int flags, unsigned mode)
 int raw_keep(int fd)
 {
     long high = -EINVAL;
-    for (int min = 200; high == -EINVAL && min > fd; min /= 2) /* RLIMIT_NOFILE may be lower */
+    for (int min = 200; fd >= 0 && high == -EINVAL && min > fd;
+         min /= 2) /* RLIMIT_NOFILE may be lower */
         high = raw3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, min);
     if (high >= 0)
         os_close(fd);

@@ -66,7 +66,7 @@ static inline int raw_fstat(int fd, struct stat *ret)
  * that closed its standard files, our file must not become its stderr. */
 int raw_open(const char *path, int flags, unsigned mode);
 /* For a descriptor that stays open: the same on a high number, if there is one. The low ones
- * are the program's, which may count on them. */
+ * are the program's, which may count on them. An error stays what it is. */
 int raw_keep(int fd);
 /* The folder that a file of this name is in: what stands before the name, or ".". */
 int raw_folder_of(const char *path, char *buf, size_t cap);

@@ -41,12 +41,8 @@ int os_idle_open(const char *root, struct os_idle *ret)
         char path[256];
         int n = snprintf(path, sizeof(path), "%s%s", root, file[i].path);
         int fd = n < (int)sizeof(path) ? raw_open(path, file[i].flags, 0) : -ENAMETOOLONG;
-        if (fd < 0) {
-            r = fd;
-            break;
-        }
         t.fd[i] = raw_keep(fd);
-        r = os_file_id(t.fd[i], &t.is[i]);
+        r = fd < 0 ? fd : os_file_id(t.fd[i], &t.is[i]);
     }
     if (r != 0)
         os_idle_close(&t);

@@ -102,10 +102,9 @@ static int try_soft_dirty(struct os_track *t, volatile char *page)
 static int open_soft_dirty(struct os_track *t)
 {
     void *page;
-    t->other = raw_open("/proc/self/clear_refs", O_WRONLY, 0);
+    t->other = raw_keep(raw_open("/proc/self/clear_refs", O_WRONLY, 0));
     if (t->other < 0)
         return t->other;
-    t->other = raw_keep(t->other);
     int r = os_map_anon(HY_PAGE, &page);
     if (r != 0)
         return r;
@@ -119,9 +118,7 @@ int os_track_open(enum os_track_kind kind, struct os_track *ret)
 {
     struct os_track t = {
         .kind = kind, .pagemap = -1, .other = -1, .pid = os_pid(), .apart = os_table_apart()};
-    t.pagemap = raw_open("/proc/self/pagemap", O_RDONLY, 0);
-    if (t.pagemap >= 0)
-        t.pagemap = raw_keep(t.pagemap);
+    t.pagemap = raw_keep(raw_open("/proc/self/pagemap", O_RDONLY, 0));
     int r = t.pagemap < 0 ? t.pagemap : kind == OS_TRACK_SCAN ? open_scan(&t) : open_soft_dirty(&t);
     if (t.pagemap >= 0)
         (void)os_file_id(t.pagemap, &t.pagemap_is);
@@ -147,27 +144,30 @@ void os_track_close(struct os_track *t)
 
 /* --- ranges ------------------------------------------------------------------------ */
 
+static int order(const struct os_track *t, unsigned long request, void *what)
+{
+    if (!ours(t))
+        return -ESRCH;
+    if (t->kind != OS_TRACK_SCAN)
+        return 0;
+    if (!os_file_is(t->other, &t->other_is))
+        return -EBADF; /* never to a file of the program */
+    return (int)raw3(SYS_ioctl, t->other, request, what);
+}
+
 int os_track_add(struct os_track *t, void *base, size_t bytes)
 {
     struct uffdio_register reg = {.range = {.start = (uintptr_t)base, .len = bytes},
                                   .mode = UFFDIO_REGISTER_MODE_WP};
-    if (!ours(t))
-        return -ESRCH;
-    if (t->kind == OS_TRACK_SCAN && !os_file_is(t->other, &t->other_is))
-        return -EBADF; /* never to a file of the program */
-    return t->kind == OS_TRACK_SCAN ? (int)raw3(SYS_ioctl, t->other, UFFDIO_REGISTER, &reg) : 0;
+    return order(t, UFFDIO_REGISTER, &reg);
 }
 
 int os_track_remove(struct os_track *t, void *base, size_t bytes)
 {
     struct uffdio_range range = {.start = (uintptr_t)base, .len = bytes};
-    if (!ours(t))
-        return -ESRCH;
-    if (!table_is_its(t))
+    if (ours(t) && !table_is_its(t))
         return -EXDEV;
-    if (t->kind == OS_TRACK_SCAN && !os_file_is(t->other, &t->other_is))
-        return -EBADF;
-    return t->kind == OS_TRACK_SCAN ? (int)raw3(SYS_ioctl, t->other, UFFDIO_UNREGISTER, &range) : 0;
+    return order(t, UFFDIO_UNREGISTER, &range);
 }
 
 bool os_track_wants(unsigned long request, const void *arg, void **ret_base, size_t *ret_bytes)
