@@ -154,14 +154,14 @@ HY_EXPORT void *aligned_alloc(size_t align, size_t n)
     return IS_OURS(aligned_alloc) ? memalign(align, n) : hy_own_memalign(align, n);
 }
 
-/* errno stays as it was; *ret is untouched on failure. */
+/* As with glibc, errno stays as it was but where there is no memory; *ret is untouched on failure. */
 HY_EXPORT int posix_memalign(void **ret, size_t align, size_t n)
 {
     int saved = errno;
     if (align == 0 || align % sizeof(void *) || (align & (align - 1)))
         return EINVAL;
     void *p = IS_OURS(posix_memalign) ? aligned(align, n) : RUNTIME_OP(memalign)(align, n);
-    errno = saved;
+    errno = p ? saved : ENOMEM;
     if (!p)
         return ENOMEM;
     *ret = p;
