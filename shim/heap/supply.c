@@ -13,11 +13,17 @@
 
 struct tier_supply hy_supply[HY_TIERS] = {{.fd = -1, .kin = -1}, {.fd = -1, .kin = -1}};
 
+/* The first of PM needs no memkind, which takes 3 ms and 2 MiB: a twentieth of what a program takes
+ * that fills so much. A file's segments need its records. */
+#define PM_OWN (64 * HY_MIB)
+
 void supply_open(enum hy_tier t, void *base, size_t bytes, const struct supply_backing *b)
 {
     struct tier_supply *s = &hy_supply[t];
     s->base = base;
     s->bytes = bytes;
+    s->own = t == HY_DRAM ? bytes : b->dir ? 0 : HY_MIN(PM_OWN, bytes / 2);
+    s->opened = s->own;
     s->backing = *b;
     s->fd = s->kin = -1;
 }
@@ -71,16 +77,21 @@ bool supply_is_promised(const struct tier_supply *s, size_t bytes)
     return bytes < ASKED || s->backing.dir || os_could_map(bytes, true);
 }
 
-/* DRAM: the next part of the range, as much as was asked for. */
-static void *take_dram(struct tier_supply *s, size_t bytes)
+size_t supply_own_left(const struct tier_supply *s)
 {
-    char *p = s->base + s->opened;
-    if (bytes > s->bytes - s->opened || !supply_is_promised(s, bytes) || os_commit(p, bytes))
+    return s->own - __atomic_load_n(&s->mapped, __ATOMIC_RELAXED);
+}
+
+/* The next part of the range, as much as was asked for. */
+static void *take_own(struct tier_supply *s, size_t bytes, enum hy_tier t)
+{
+    char *p = s->base + s->mapped;
+    if (bytes > supply_own_left(s) || !supply_is_promised(s, bytes) || os_commit(p, bytes))
         return NULL;
-    s->opened += bytes;
+    __atomic_store_n(&s->mapped, s->mapped + bytes, __ATOMIC_RELAXED);
     if (s->backing.nodes)
         (void)os_prefer_nodes(p, bytes, s->backing.nodes);
-    emulator_set_tier(p, bytes, HY_DRAM);
+    emulator_set_tier(p, bytes, t);
     return p;
 }
 
@@ -109,7 +120,10 @@ static void *take_pm(struct tier_supply *s, size_t bytes, bool *ret_full)
     struct piece *from = NULL;
     if (s->backing.dir && !supply_may_share(s))
         return NULL;
-    char *p = supply_from_stock(s, bytes, &from);
+    char *p = take_own(s, bytes, HY_PM);
+    if (p)
+        return p;
+    p = supply_from_stock(s, bytes, &from);
     if (p && s->backing.dir && !supply_file_put(s, p, bytes, ret_full)) {
         from->at -= bytes;
         return NULL;
@@ -129,7 +143,7 @@ void *supply_take(enum hy_tier t, size_t bytes)
         os_hold_signals(&signals);
     hy_guard_enter();
     if (supply_grow_chunks(s, 1))
-        p = t == HY_DRAM ? take_dram(s, bytes) : take_pm(s, bytes, &full);
+        p = t == HY_DRAM ? take_own(s, bytes, t) : take_pm(s, bytes, &full);
     hy_guard_leave();
     if (p) {
         s->chunk[s->n_chunks] = (struct chunk){

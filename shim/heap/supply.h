@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Memory for the heaps. DRAM is mapped, part by part, as the range fills. PM comes from memkind:
- * a stock of it is made ready by the control thread (or the constructor), from which the heaps
- * take; only supply_memkind.c knows memkind. takes, purges and restores come under a heap's pages
- * lock, one at a time per tier. */
+ * Memory for the heaps. DRAM is mapped, part by part, as the range fills, and so is the first of
+ * PM. The rest of PM comes from memkind: a stock of it is made ready by the control thread (or the
+ * constructor), from which the heaps take; only supply_memkind.c knows memkind. takes, purges and
+ * restores come under a heap's pages lock, one at a time per tier. */
 #ifndef HYBRID_HEAP_SUPPLY_H
 #define HYBRID_HEAP_SUPPLY_H
 

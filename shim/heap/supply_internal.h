@@ -22,8 +22,8 @@ struct chunk {
     uint32_t file, view;
     bool shared, anon;
     bool released; /* anon, and not mapped */
-    bool advised; /* anonymous, and in use (supply_leave_file) */
-    bool full;    /* shared, and all its blocks are reserved */
+    bool advised;  /* anonymous, and in use (supply_leave_file) */
+    bool full;     /* shared, and all its blocks are reserved */
 };
 
 /* Blocks of our file that nobody here looks at, but a child may. */
@@ -41,7 +41,9 @@ struct piece {
 struct tier_supply {
     char *base;
     size_t bytes;
-    size_t opened; /* of the range */
+    size_t own;    /* of the range, from its start: mapped by us, part by part */
+    size_t mapped; /* of that */
+    size_t opened; /* PM, of the range: `own`, and memkind's segments behind it */
     bool tight;    /* what is free has no addresses */
     struct supply_backing backing;
     int fd;                  /* backing file, -1 not open */
@@ -74,8 +76,8 @@ bool supply_map_again(const struct tier_supply *s, void *base, size_t bytes);
  * the child would write to its parent's memory: under such a limit there are none. */
 bool supply_may_share(const struct tier_supply *s);
 
-/* The heaps' range is not counted by the kernel, which refuses to others what it can never serve: so
- * it is asked for as much elsewhere. What lies on files is limited by them. */
+/* The heaps' range is not counted by the kernel, which refuses to others what it can never serve:
+ * so it is asked for as much elsewhere. What lies on files is limited by them. */
 bool supply_is_promised(const struct tier_supply *s, size_t bytes);
 
 /* supply_file.c */
@@ -92,6 +94,9 @@ void supply_index_chunk(struct tier_supply *s, size_t i);
 bool supply_file_put(struct tier_supply *s, char *base, size_t bytes, bool *ret_full);
 int supply_file_purge(struct tier_supply *s, char *base, size_t bytes);
 bool supply_file_restore(struct tier_supply *s, char *base, size_t bytes);
+
+/* The rest of what is mapped by us; any thread may ask. */
+size_t supply_own_left(const struct tier_supply *s);
 
 /* supply_memkind.c: `bytes` of the stock, and the piece that they came from; NULL: it is short. */
 char *supply_from_stock(struct tier_supply *s, size_t bytes, struct piece **ret_from);

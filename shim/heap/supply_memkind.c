@@ -182,7 +182,7 @@ static size_t left_in(const struct piece *p)
 
 static size_t most_left(const struct tier_supply *s)
 {
-    size_t most = 0;
+    size_t most = supply_own_left(s);
     unsigned n = __atomic_load_n(&s->n_pieces, __ATOMIC_ACQUIRE);
     for (unsigned i = 0; i < n; i++)
         most = HY_MAX(most, left_in(&s->piece[i]));
@@ -197,7 +197,7 @@ bool supply_is_short(size_t bytes)
 bool supply_runs_low(void)
 {
     const struct tier_supply *s = &hy_supply[HY_PM];
-    return supply_loaded() && s->n_pieces && most_left(s) < s->opened / RESERVE_SHARE;
+    return s->opened && most_left(s) < s->opened / RESERVE_SHARE;
 }
 
 int supply_fill(size_t bytes)
@@ -212,7 +212,7 @@ int supply_fill(size_t bytes)
     if (e == 0) {
         hy_guard_enter();
         hy_lock_take(&gate);
-        if (most_left(s) < bytes) {
+        if (most_left(s) < bytes || s->n_pieces == 0) {
             wait_at_exit(); /* with the gate: no fork meets the libc's lock */
             e = open_segment(s, bytes);
         }

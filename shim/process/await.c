@@ -36,16 +36,18 @@ void control_note_short(void)
     pm_short = true;
 }
 
-/* PM before it is waited for: when half the DRAM is used, unless the kernel gives it. */
+/* PM before it is waited for, unless the kernel gives it: when what is ready comes to its end, or
+ * half the DRAM is used and as much again would be more than that. */
 static bool soon_needed(void)
 {
     struct policy_view v;
     if (floor_on())
         return false;
-    if (supply_loaded())
-        return supply_runs_low();
+    if (supply_runs_low())
+        return true;
     policy_get(&v);
-    return v.used[HY_DRAM] > v.limit[HY_DRAM] / 2;
+    return !supply_loaded() && v.used[HY_DRAM] > v.limit[HY_DRAM] / 2 &&
+           supply_is_short(v.used[HY_DRAM]);
 }
 
 static void serve_pm(void)

@@ -229,7 +229,7 @@ static int load_memkind(void)
         log_info("libmemkind cannot be used under this limit of memory (%s)", err);
     else if (e)
         settings_error_once(OPT_DRAM_ALLOCATOR,
-                            "libmemkind cannot be used (%s); all memory is DRAM", err);
+                            "libmemkind cannot be used (%s); all other memory is DRAM", err);
     return e;
 }
 
@@ -295,7 +295,7 @@ void engage_now(void)
     }
     open_tiers();
     make_sites();
-    if (wants_pm_at_once())
+    if (wants_pm_at_once() && (supply_is_short(HY_MIB) || emulator_open()))
         (void)engage_pm(HY_MIB);
     heap_set_favour(hy_config.set.policy == HY_POLICY_PM ? HY_PM : HY_DRAM);
     log_info(

@@ -126,6 +126,30 @@ class PlacementTest(driven.DrivenCase):
         self.assertEqual(r['state'], 'steering')
         self.assertGreater(r['tiers']['dram']['charged'], 25 * MIB)  # from before as well
         self.assertEqual(r['tiers']['pm']['charged'], 0)
+        h = self.hold(POLICY='pm')
+        h.do('big 20', 'small 20000')
+        self.assertFalse(seen(h.pid)[1])  # what is little does without
+        h.do('big 80')
+        self.assertTrue(seen(h.pid)[1])
+        r = h.end()
+        self.assertGreater(r['tiers']['pm']['charged'], 103 * MIB)
+        self.assertEqual(r['tiers']['dram']['charged'], 0)
+
+    def test_little_pm_is_there_without_memkind(self):
+        """Where that is not installed, only who needs much is told, and keeps what there is."""
+        with open(os.path.join(self.work, 'libmemkind.so.0'), 'w'):
+            pass
+        report = os.path.join(self.work, 'report.json')
+        env = dict(os.environ, LD_PRELOAD=self.lib, LD_LIBRARY_PATH=self.work, HYBRID_PM='emulated',
+                   HYBRID_START='0', HYBRID_POLICY='pm', HYBRID_REGISTRY='none', HYBRID_STATS=report)
+        for mib, said in (20, r'\A\Z'), (100, r'\A.*libmemkind cannot be used.*\n\Z'):
+            code = 'keep = [bytearray(1 << 20) for i in range(%d)]' % mib
+            err = subprocess.run(['/usr/bin/python3', '-c', code], env=env, check=True, text=True,
+                                 stderr=subprocess.PIPE, timeout=driven.PATIENCE_S).stderr
+            self.assertRegex(err, said)
+            with open(report) as f:
+                tiers = json.load(f)['tiers']
+            self.assertTrue(20 * MIB <= tiers['pm']['peak'] <= 72 * MIB, tiers)
 
     def test_one_memory_is_passive(self):
         h = self.hold(PM='none')
@@ -145,7 +169,7 @@ class PlacementTest(driven.DrivenCase):
         self.assertEqual(h.end()['state'], 'passive')
 
     def test_the_code_of_memkind_does_not_stay_in_memory(self):
-        h = self.hold(POLICY='pm').do('small 1')
+        h = self.hold(POLICY='pm').do('big 100')
         with open('/proc/%d/smaps' % h.pid) as f:
             code = re.findall(r' r-xp .*libmemkind.*\n(?:\w+: .*\n)*?Rss: +(\d+) kB', f.read())
         h.end()
@@ -154,6 +178,7 @@ class PlacementTest(driven.DrivenCase):
 
     def test_memkind_is_told_to_make_one_arena_unless_the_user_says_otherwise(self):
         code = ('import ctypes, json\n'
+                'much = bytearray(100 << 20)\n'
                 'said = []\n'
                 'write = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)(\n'
                 '    lambda _, text: said.append(text.decode()))\n'

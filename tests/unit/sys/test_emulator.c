@@ -151,10 +151,22 @@ static void where_pages_lie(void **state)
     assert_true(emulator_dram_free() == UINT64_MAX);
 }
 
+static char *take_named(enum hy_tier t, size_t bytes)
+{
+    int before = set.calls;
+    char *p = supply_take(t, bytes);
+
+    assert_non_null(p);
+    assert_true(set.calls <= before + 1); /* memkind's segment was told when it was made ready */
+    assert_int_equal(set.tier, t);
+    assert_true(set.base <= (uintptr_t)p && (uintptr_t)p + bytes <= set.end);
+    return p;
+}
+
 /* Each segment of a heap is named before anybody has it, each purge is told. */
 static void supply_tells(void **state)
 {
-    const size_t bytes = 4 * HY_GIB;
+    const size_t bytes = 4 * HY_GIB, more = HY_GIB / 4;
     const struct supply_backing plain = {0};
     char err[100], *p[HY_TIERS];
     void *base;
@@ -166,18 +178,12 @@ static void supply_tells(void **state)
     assert_int_equal(os_reserve(2 * bytes, HY_PAGE, &base), 0);
     supply_open(HY_DRAM, base, bytes, &plain);
     supply_open(HY_PM, (char *)base + bytes, bytes, &plain);
-    for (int t = 0; t < HY_TIERS; t++) {
-        int before = set.calls;
-        if (t == HY_PM) { /* nothing is taken that was not made ready */
-            assert_null(supply_take(HY_PM, HY_MIB));
-            assert_int_equal(supply_fill(HY_MIB), 0);
-        }
-        p[t] = supply_take((enum hy_tier)t, HY_MIB);
-        assert_non_null(p[t]);
-        assert_int_equal(set.calls, before + 1);
-        assert_int_equal(set.tier, t);
-        assert_true(set.base <= (uintptr_t)p[t] && (uintptr_t)p[t] + HY_MIB <= set.end);
-    }
+    for (int t = 0; t < HY_TIERS; t++)
+        p[t] = take_named((enum hy_tier)t, HY_MIB);
+    assert_null(supply_take(HY_PM, more)); /* much of PM is taken only where it was made ready */
+    assert_int_equal(supply_fill(more), 0);
+    (void)take_named(HY_PM, more);
+    assert_true(take_named(HY_PM, HY_MIB) == p[HY_PM] + HY_MIB); /* and a little as before */
     memset(p[HY_PM], 1, HY_MIB);
     assert_int_equal(supply_purge(HY_PM, p[HY_PM], HY_MIB), 0);
     assert_int_equal(discarded.calls, 1);
