@@ -203,7 +203,7 @@ static const char *technology(const struct figures_query *p)
         const struct topo_node *n = &p->topo->node[i];
         if (!(p->pm_mask >> n->id & 1))
             continue;
-        if (n->device == TOPO_DEVICE_NVDIMM)
+        if (n->is_nvdimm)
             return "optane"; /* the slowest of several */
         if (!n->has_cpus)
             found = "cxl";
