@@ -167,8 +167,7 @@ void counters_close(void)
 {
     if (now.info.source >= COUNTERS_HARDWARE)
         papi_end();
-    if (now.text)
-        (void)os_unmap((void *)(uintptr_t)now.text, now.text_len);
+    (void)os_unmap(now.text, now.text_len);
     memset(&now, 0, sizeof(now));
 }
 

@@ -115,22 +115,28 @@ int figures_own_path(char *buf, size_t cap)
     return n > 0 && (size_t)n < cap ? 0 : -ENAMETOOLONG;
 }
 
-static int read_file(const struct search *s, const char *path, bool trusted)
+int figures_read(const char *path, bool trusted, struct machine_figures *ret, hy_diag_fn diag,
+                 void *ctx)
 {
-    struct machine_figures *f = &s->ret->figures;
     const void *text;
     size_t len;
     int r = os_map_copy(path, FIGURES_MAX_BYTES, trusted, &text, &len);
     if (r < 0)
         return r;
-    r = figures_parse(text, len, path, f, s->diag, s->ctx);
-    if (text)
-        os_unmap((void *)(uintptr_t)text, len);
-    if (r < 0)
-        return -EBADMSG; /* told by the parser */
-    (void)snprintf(s->ret->said, sizeof(s->ret->said), "%s%s%s (%s)",
-                   figures_source_name(f->source), f->measured[0] ? " " : "", f->measured, path);
-    return 0;
+    r = figures_parse(text, len, path, ret, diag, ctx);
+    os_unmap(text, len);
+    return r < 0 ? -EBADMSG : 0;
+}
+
+static int read_file(const struct search *s, const char *path, bool trusted)
+{
+    struct machine_figures *f = &s->ret->figures;
+    int r = figures_read(path, trusted, f, s->diag, s->ctx);
+    if (r == 0)
+        (void)snprintf(s->ret->said, sizeof(s->ret->said), "%s%s%s (%s)",
+                       figures_source_name(f->source), f->measured[0] ? " " : "", f->measured,
+                       path);
+    return r;
 }
 
 static bool use_named_file(const struct search *s, const char *path)
@@ -197,7 +203,7 @@ static const char *technology(const struct figures_query *p)
         const struct topo_node *n = &p->topo->node[i];
         if (!(p->pm_mask >> n->id & 1))
             continue;
-        if (n->device == TOPO_DEVICE_NVDIMM)
+        if (n->is_nvdimm)
             return "optane"; /* the slowest of several */
         if (!n->has_cpus)
             found = "cxl";

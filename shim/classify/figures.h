@@ -35,6 +35,9 @@ void figures_identify(const struct figures_query *p, struct figures_identity *re
  * is found always. 8 KiB of stack; not from malloc. */
 void figures_find(const char *machine, const struct figures_query *p, struct figures_found *ret,
                   hy_diag_fn diag, void *ctx);
+/* A machine file, `trusted` as in os_map_copy. -EBADMSG: it is none, and diag has the reasons. */
+int figures_read(const char *path, bool trusted, struct machine_figures *ret, hy_diag_fn diag,
+                 void *ctx);
 /* The file of this user; -ENOENT: neither XDG_CONFIG_HOME nor HOME is an absolute path. */
 int figures_own_path(char *buf, size_t cap);
 

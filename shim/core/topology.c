@@ -128,18 +128,13 @@ static void note_memory_tier(void *ctx, const char *entry)
     }
 }
 
-/* NVDIMMs' devices have the same name on the bus of libnvdimm; those of CXL regions are
- * numbered as the region (dax2.0 of dax_region2). */
-static enum topo_device device_of(const char *root, const char *dax)
+/* NVDIMMs' devices have the same name on the bus of libnvdimm. */
+static bool is_nvdimm(const char *root, const char *dax)
 {
-    char path[PATH_CAP];
+    char name[PATH_CAP], path[PATH_CAP];
 
-    (void)snprintf(path, sizeof(path), "%s/bus/nd/devices/%s", root, dax);
-    if (os_file_exists(path))
-        return TOPO_DEVICE_NVDIMM;
-    (void)snprintf(path, sizeof(path), "%s/bus/cxl/devices/dax_region%.*s", root,
-                   (int)strspn(dax + 3, "0123456789"), dax + 3);
-    return os_file_exists(path) ? TOPO_DEVICE_CXL : TOPO_DEVICE_UNKNOWN;
+    (void)snprintf(name, sizeof(name), "bus/nd/devices/%.200s", dax);
+    return join_path(path, root, name) && os_file_exists(path);
 }
 
 /* An entry of the kmem driver's folder: a device whose memory is system RAM. */
@@ -160,7 +155,7 @@ static void note_kmem_device(void *ctx, const char *entry)
     for (unsigned i = 0; i < l->topo->n_nodes; i++) {
         if ((uint64_t)l->topo->node[i].id == id) {
             l->topo->node[i].is_kmem_dax = true;
-            l->topo->node[i].device = device_of(l->root, entry);
+            l->topo->node[i].is_nvdimm = is_nvdimm(l->root, entry);
         }
     }
 }

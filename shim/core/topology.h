@@ -9,9 +9,6 @@
 
 #define TOPO_MAX_NODES 64
 
-/* What the kmem driver made a node of. */
-enum topo_device { TOPO_DEVICE_UNKNOWN, TOPO_DEVICE_NVDIMM, TOPO_DEVICE_CXL };
-
 struct topo_node {
     int id;
     bool has_cpus;
@@ -21,8 +18,8 @@ struct topo_node {
     /* HMAT access class 0, from the best initiator; 0 = not told */
     uint32_t read_latency_ns, write_latency_ns;
     uint32_t read_bandwidth_mbs, write_bandwidth_mbs;
-    bool is_kmem_dax; /* Persistent or CXL memory given to the system by kmem */
-    enum topo_device device;
+    bool is_kmem_dax; /* Persistent or CXL memory given to the system by kmem, */
+    bool is_nvdimm;   /* and of these persistent */
 };
 
 struct topology {

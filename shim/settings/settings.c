@@ -201,8 +201,7 @@ static int read_profile(const char *file)
     }
     hy_config.profile.sites = sites;
     e = profile_parse(text, len, file, &hy_config.profile, on_error, NULL);
-    if (text)
-        os_unmap((void *)text, len);
+    os_unmap(text, len);
     if (e == 0)
         (void)snprintf(hy_config.profile_file, sizeof(hy_config.profile_file), "%s", file);
     return e;

@@ -224,7 +224,7 @@ int os_map_copy(const char *path, size_t max_bytes, bool trusted, const void **r
     os_close(fd);
     if (r != 0)
         return r;
-    *ret_base = base;
+    *ret_base = base ? base : "";
     *ret_len = len;
     return 0;
 }

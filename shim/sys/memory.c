@@ -21,9 +21,9 @@ static int map(size_t bytes, int prot, int flags, int fd, uint64_t offset, void 
     return 0;
 }
 
-int os_unmap(void *base, size_t bytes)
+int os_unmap(const void *base, size_t bytes)
 {
-    return (int)raw2(SYS_munmap, base, bytes);
+    return bytes ? (int)raw2(SYS_munmap, base, bytes) : 0;
 }
 
 int os_copy_to_anon(void *base, size_t bytes)

@@ -24,7 +24,7 @@ int os_commit(void *base, size_t bytes);
 /* Private zeroed memory of ours; a table is in memory as it is used, also after mlockall. */
 int os_map_anon(size_t bytes, void **ret_base);
 int os_map_table(size_t bytes, void **ret_base);
-int os_unmap(void *base, size_t bytes);
+int os_unmap(const void *base, size_t bytes); /* nothing for 0 bytes */
 /* Replace [base, base+bytes) by pages of `fd` at `offset`; shared or private. */
 int os_map_fd_fixed(void *base, size_t bytes, int fd, uint64_t offset, bool shared);
 /* Give the pages back; they read as zero afterwards (private anonymous only). */
@@ -84,7 +84,7 @@ uint64_t os_peak_rss_bytes(void);
  * read; -E2BIG when the file is larger. */
 int os_read_file(const char *path, char *buf, size_t cap, size_t *ret_len);
 /* A copy of a regular file in private read-only memory, as nobody's truncation can then raise
- * SIGBUS; -E2BIG above `max_bytes`. Empty: base NULL. Freed by os_unmap(base, len). `trusted`:
+ * SIGBUS; -E2BIG above `max_bytes`. Empty: "". Freed by os_unmap(base, len). `trusted`:
  * -EPERM if it belongs neither to this user nor to root, or others may write to it. */
 int os_map_copy(const char *path, size_t max_bytes, bool trusted, const void **ret_base,
                 size_t *ret_len);

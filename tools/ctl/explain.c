@@ -92,11 +92,10 @@ static int read_profile(struct explained *e, const char *path)
         return CTL_PASSIVE;
     }
     e->profile.sites = e->site_of;
-    r = profile_parse(text ? text : "", len, path, &e->profile, tell, NULL);
+    r = profile_parse(text, len, path, &e->profile, tell, NULL);
     if (r == 0)
-        e->n_modules = profile_modules(text ? text : "", len, e->module, PROFILE_MAX_MODULES);
-    if (text)
-        (void)os_unmap((void *)(uintptr_t)text, len);
+        e->n_modules = profile_modules(text, len, e->module, PROFILE_MAX_MODULES);
+    (void)os_unmap(text, len);
     if (r < 0)
         ctl_error("%s is no profile (hybrid-profile(5))", path);
     return r < 0 ? CTL_PASSIVE : CTL_OK;

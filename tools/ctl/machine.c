@@ -9,7 +9,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-#include "classify/rules/machine_figures.h"
+#include "classify/figures.h"
 #include "settings/profile_file.h"
 #include "settings/rules/profile.h"
 #include "sys/env.h"
@@ -190,7 +190,7 @@ static void load_profile(struct problems *problems, const char *exe_path, const 
     struct profile_site *sites = calloc(PROFILE_MAX_SITES, sizeof(*sites));
     if (p && sites) {
         p->sites = sites;
-        if (profile_parse(text ? text : "", len, path, p, tell_error, problems) == 0) {
+        if (profile_parse(text, len, path, p, tell_error, problems) == 0) {
             for (unsigned i = 0; i < p->n_options; i++)
                 (void)options_set(s, p->option[i].id, p->option[i].value, HY_FROM_PROFILE,
                                   tell_error, problems);
@@ -204,25 +204,18 @@ static void load_profile(struct problems *problems, const char *exe_path, const 
     }
     free(sites);
     free(p);
-    if (text)
-        (void)os_unmap((void *)(uintptr_t)text, len);
+    (void)os_unmap(text, len);
 }
 
 static int check_machine_file(const char *path)
 {
     struct machine_figures f;
-    const void *text;
-    size_t len;
-    int r = os_map_copy(path, FIGURES_MAX_BYTES, false, &text, &len);
-    if (r < 0) {
-        ctl_error("--machine: %s cannot be read: %s", path, strerror(-r));
-        return CTL_USAGE;
-    }
-    r = figures_parse(text ? text : "", len, path, &f, tell_hint, NULL);
-    if (text)
-        (void)os_unmap((void *)(uintptr_t)text, len);
-    if (r < 0)
+    int r = figures_read(path, false, &f, tell_hint, NULL);
+
+    if (r == -EBADMSG)
         ctl_error("--machine: %s is no machine file (hybridctl calibrate makes one)", path);
+    else if (r < 0)
+        ctl_error("--machine: %s cannot be read: %s", path, strerror(-r));
     return r < 0 ? CTL_USAGE : CTL_OK;
 }
 

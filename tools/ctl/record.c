@@ -43,7 +43,7 @@ static int read_file(const char *path, const char **ret_text, size_t *ret_len)
         ctl_error("%s cannot be read: %s", path, strerror(-e));
         return e;
     }
-    *ret_text = text ? text : "";
+    *ret_text = text;
     return 0;
 }
 
@@ -174,8 +174,7 @@ static int add_input(const struct merge_request *q, const char *path, struct pro
     }
     if (e == 0)
         e = profile_merge_add(m, &p, path, tell, NULL) < 0;
-    if (len > 0)
-        os_unmap((void *)(uintptr_t)text, len);
+    os_unmap(text, len);
     return e;
 }
 
@@ -222,8 +221,7 @@ static void top_comment(const char *path, char *buf, size_t cap)
         if (end == text + len)
             break;
     }
-    if (len > 0)
-        os_unmap((void *)(uintptr_t)text, len);
+    os_unmap(text, len);
 }
 
 static int merge(const struct merge_request *q)

@@ -3,45 +3,102 @@
 #include "settings/rules/profile_parser.h"
 
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/cpuset.h"
 #include "base/text.h"
 
-enum app_key {
-    APP_EXE,
-    APP_PATH,
-    APP_BUILD_ID,
-    APP_ARGS,
-    APP_CLASS,
-    APP_SLOWDOWN,
-    APP_WRITES,
-    APP_FOOTPRINT
-};
-#define APP_KEYS "exe|path|build-id|args|class|slowdown|write-intensive|footprint"
+/* --- keys with one value ----------------------------------------------------------- */
 
-/* The first PROFILE_MAX_FRAMES are the frames. */
-enum site_key {
-    SITE_TIER = PROFILE_MAX_FRAMES,
-    SITE_COUNT,
-    SITE_BYTES,
-    SITE_LIVE_BYTES,
-    SITE_MIN_SIZE,
-    SITE_MAX_SIZE,
-    SITE_READS,
-    SITE_WRITES,
-    SITE_NTH,
-    SITE_FROM,
-    SITE_UNTIL,
-    SITE_READS_IN,
-    SITE_WRITES_IN,
-    SITE_HEAT
+enum fact_type {
+    NAME,
+    PATH,
+    ARGS,
+    TEXT,
+    BUILD_ID,
+    CLASS,
+    SLOWDOWN,
+    SHARE,
+    DECIMAL,
+    FLAG,
+    NTH,
+    THREADS,
+    COUNT32,
+    COUNT,
+    SIZE
 };
+
+static const struct {
+    uint64_t least, most; /* of numbers */
+    const char *expected;
+} types[] = {
+    [NAME] = {0, 0, "the name of an executable without directories"},
+    [PATH] = {0, 0, "a pattern such as /opt/*/bin/app"},
+    [ARGS] = {0, 0, "a pattern such as *--server*"},
+    [TEXT] = {0, 0, "up to 95 bytes of text"},
+    [BUILD_ID] = {0, 0, "2 to 40 hex digits"},
+    [CLASS] = {0, 0, "none, cpu, bandwidth or latency"},
+    [SLOWDOWN] = {0, 0, "a decimal number above 0 and up to 1000, such as 1.87"},
+    [SHARE] = {0, 1, "a decimal number from 0 to 1"},
+    [DECIMAL] = {0, 1000000, "a decimal number from 0 to 1000000"},
+    [FLAG] = {0, 1, "0 or 1"},
+    [NTH] = {1, 255, "a whole number from 1 to 255"},
+    [THREADS] = {1, HY_CPUS, "a number of threads from 1 to 1024"},
+    [COUNT32] = {0, UINT32_MAX, "a whole number below 2^32"},
+    [COUNT] = {0, UINT64_MAX, "a whole number below 2^64"},
+    [SIZE] = {0, UINT64_MAX, "a size of at most 1024T, such as 512M"},
+};
+
+struct fact {
+    enum fact_type type;
+    size_t offset, bytes; /* of the field, in struct profile or struct profile_site */
+};
+#define FIELD(type, owner, field)                                                                  \
+    {                                                                                              \
+        type, offsetof(struct owner, field), sizeof(((struct owner *)0)->field)                    \
+    }
+#define FACT(type, field) FIELD(type, profile, field)
+#define SITE(type, field) FIELD(type, profile_site, field)
+/* In the order of the lists of keys. */
+#define APP_KEYS                                                                                   \
+    "exe|path|build-id|args|class|slowdown|write-intensive|footprint|exposure|foreseen|busy-"      \
+    "threads"
+static const struct fact app_facts[] = {FACT(NAME, exe),
+                                        FACT(PATH, path),
+                                        FACT(BUILD_ID, build_id),
+                                        FACT(ARGS, args),
+                                        FACT(CLASS, cls),
+                                        FACT(SLOWDOWN, slowdown),
+                                        FACT(FLAG, write_intensive),
+                                        FACT(SIZE, footprint),
+                                        FACT(SHARE, exposure),
+                                        FACT(SHARE, foreseen),
+                                        FACT(DECIMAL, busy_threads)};
+#define THREAD_KEYS "dram|pm|seen"
+static const struct fact thread_facts[] = {
+    FACT(THREADS, threads[HY_DRAM]), FACT(THREADS, threads[HY_PM]), FACT(THREADS, threads_seen)};
+#define MACHINE_KEYS "figures|dram|pm|cpus"
+static const struct fact machine_facts[] = {
+    FACT(TEXT, source.figures), FACT(SIZE, source.dram_bytes), FACT(SIZE, source.pm_bytes),
+    FACT(COUNT32, source.cpus)};
+#define RECORDED_KEYS                                                                              \
+    "libhybrid|method|runs|windows|milliseconds|confidence|reads|writes|samples|period|known|"     \
+    "mapped|accesses"
+static const struct fact recorded_facts[] = {
+    FACT(TEXT, source.libhybrid), FACT(TEXT, source.method),   FACT(COUNT32, source.runs),
+    FACT(COUNT, source.windows),  FACT(COUNT, source.ms),      FACT(SHARE, source.confidence),
+    FACT(COUNT, source.reads),    FACT(COUNT, source.writes),  FACT(COUNT, source.samples),
+    FACT(COUNT, source.period),   FACT(DECIMAL, source.known), FACT(DECIMAL, source.mapped),
+    FACT(TEXT, source.accesses)};
+/* Of a site: its frames, keys that set more than their own field, and facts. */
+enum { SITE_TIER = PROFILE_MAX_FRAMES, SITE_READS_IN, SITE_WRITES_IN, SITE_HEAT, SITE_FACTS };
 #define SITE_KEYS                                                                                  \
-    "frame0|frame1|frame2|frame3|frame4|frame5|frame6|frame7|tier|count|bytes|"                    \
-    "live-bytes|min-size|max-size|reads|writes|nth|from|until|reads-in|writes-in|heat"
-#define THREAD_KEYS "dram|pm|seen" /* the first in the order of enum hy_tier */
+    "frame0|frame1|frame2|frame3|frame4|frame5|frame6|frame7|tier|reads-in|writes-in|heat|count|"  \
+    "bytes|live-bytes|min-size|max-size|reads|writes|nth|from|until"
+static const struct fact site_facts[] = {
+    SITE(COUNT, count),   SITE(SIZE, bytes),  SITE(SIZE, live_bytes), SITE(SIZE, min_size),
+    SITE(SIZE, max_size), SITE(COUNT, reads), SITE(COUNT, writes),    SITE(NTH, nth),
+    SITE(SHARE, from),    SITE(SHARE, until)};
 
 bool profile_set_frame(struct hy_frame *frame, const char *value)
 {
@@ -94,117 +151,94 @@ bool profile_set_class(enum hy_class *field, const char *value)
     return n >= 0;
 }
 
-static void app_key(struct parser *ps, int key, const char *name, const char *value)
+static bool set_build_id(struct profile *p, const char *value)
 {
-    static const char *const expected[] = {
-        "the name of an executable without directories",
-        "a pattern such as /opt/*/bin/app",
-        "2 to 40 hex digits",
-        "a pattern such as *--server*",
-        "none, cpu, bandwidth or latency",
-        "a decimal number above 0 and up to 1000, such as 1.87",
-        "0 or 1",
-        "a size such as 512M",
-    };
-    struct profile *p = ps->p;
-    size_t len = strlen(value);
-    unsigned id_len;
-    bool ok = false;
+    unsigned len;
+    bool ok = build_id_parse(value, p->build_id, &len) == 0;
 
-    switch ((enum app_key)key) {
-    case APP_EXE:
-        ok = !strchr(value, '/') && set_text(p->exe, sizeof(p->exe), value);
-        break;
-    case APP_PATH:
-        ok = set_text(p->path, sizeof(p->path), value);
-        break;
-    case APP_BUILD_ID:
-        ok = build_id_parse(value, p->build_id, &id_len) == 0;
-        p->build_id_len = ok ? (uint8_t)id_len : p->build_id_len;
-        break;
-    case APP_ARGS:
-        ok = set_text(p->args, sizeof(p->args), value);
-        break;
-    case APP_CLASS:
-        ok = profile_set_class(&p->cls, value);
-        break;
-    case APP_SLOWDOWN:
-        ok = profile_set_slowdown(&p->slowdown, value);
-        break;
-    case APP_WRITES:
-        ok = len == 1 && (*value == '0' || *value == '1');
-        p->write_intensive = ok ? *value - '0' : p->write_intensive;
-        break;
-    case APP_FOOTPRINT:
-        ok = text_parse_size(value, len, &p->footprint) == 0;
-        break;
-    }
-    if (!ok)
-        profile_tell_value(ps, name, value, expected[key]);
+    p->build_id_len = ok ? (uint8_t)len : p->build_id_len;
+    return ok;
 }
 
-static void site_key(struct parser *ps, int key, const char *name, const char *value)
-{
-    struct profile_site *s = ps->site;
-    /* In the order of enum site_key, from SITE_COUNT. */
-    uint64_t *const numbers[] = {&s->count,    &s->bytes, &s->live_bytes, &s->min_size,
-                                 &s->max_size, &s->reads, &s->writes};
-    size_t len = strlen(value);
-
-    if (key < PROFILE_MAX_FRAMES) {
-        if (profile_set_frame(&s->frames[key], value))
-            s->n_frames |= (uint8_t)(1u << key); /* a mask until finish_sites */
-        else
-            profile_tell_value(ps, name, value, "a build-id and an offset, as in 0123abcd+0x4f0");
-    } else if (key == SITE_TIER) {
-        int n = text_choice("dram|pm", value, len);
-
-        if (n >= 0) {
-            s->has_tier = true;
-            s->tier = (enum hy_tier)n;
-        } else {
-            profile_tell_value(ps, name, value, "dram or pm");
-        }
-    } else if (key == SITE_NTH) {
-        uint64_t n;
-
-        if (text_parse_u64(value, len, &n) == 0 && n >= 1 && n < 256)
-            s->nth = (uint8_t)n;
-        else
-            profile_tell_value(ps, name, value, "a whole number from 1 to 255");
-    } else if (key == SITE_HEAT) {
-        if (!profile_heat(value, s))
-            profile_tell_value(ps, name, value, "32 whole numbers up to 9999, not all of them 0");
-    } else if (key >= SITE_READS_IN) {
-        bool reads = key == SITE_READS_IN;
-        unsigned n = profile_counts(value, reads ? s->reads_in : s->writes_in, PROFILE_BEHAVIOURS);
-
-        *(reads ? &s->n_reads_in : &s->n_writes_in) = (uint8_t)n;
-        if (n == 0)
-            profile_tell_value(ps, name, value, "up to 8 whole numbers, such as 1200 0 34");
-    } else if (key >= SITE_FROM) {
-        double d;
-
-        if (text_parse_decimal(value, len, &d) == 0 && d <= 1)
-            *(key == SITE_FROM ? &s->from : &s->until) = d;
-        else
-            profile_tell_value(ps, name, value, "a decimal number from 0 to 1");
-    } else if (key == SITE_COUNT || key >= SITE_READS) {
-        if (text_parse_u64(value, len, numbers[key - SITE_COUNT]) < 0)
-            profile_tell_value(ps, name, value, "a whole number below 2^64");
-    } else if (text_parse_size(value, len, numbers[key - SITE_COUNT]) < 0) {
-        profile_tell_value(ps, name, value, "a size of at most 1024T");
-    }
-}
-
-static void thread_key(struct parser *ps, int key, const char *name, const char *value)
+static bool set_number(const struct fact *f, void *to, const char *value)
 {
     uint64_t n;
+    int r = f->type == SIZE ? text_parse_size(value, strlen(value), &n)
+                            : text_parse_u64(value, strlen(value), &n);
 
-    if (text_parse_u64(value, strlen(value), &n) < 0 || n < 1 || n > HY_CPUS)
-        profile_tell_value(ps, name, value, "a number of threads from 1 to 1024");
+    if (r < 0 || n < types[f->type].least || n > types[f->type].most)
+        return false;
+    if (f->bytes == sizeof(uint64_t))
+        *(uint64_t *)to = n;
+    else if (f->bytes == sizeof(uint32_t))
+        *(uint32_t *)to = (uint32_t)n;
     else
-        *(key < HY_TIERS ? &ps->p->threads[key] : &ps->p->threads_seen) = (uint32_t)n;
+        *(uint8_t *)to = (uint8_t)n;
+    return true;
+}
+
+/* NULL, or what was expected. */
+static const char *set_fact(const struct fact *f, void *in, const char *value)
+{
+    void *to = (char *)in + f->offset;
+    double d;
+    bool ok;
+
+    switch (f->type) {
+    case NAME:
+    case PATH:
+    case ARGS:
+    case TEXT:
+        ok = (f->type != NAME || !strchr(value, '/')) && set_text(to, f->bytes, value);
+        break;
+    case BUILD_ID:
+        ok = set_build_id(in, value);
+        break;
+    case CLASS:
+        ok = profile_set_class(to, value);
+        break;
+    case SLOWDOWN:
+        ok = profile_set_slowdown(to, value);
+        break;
+    case SHARE:
+    case DECIMAL:
+        ok = text_parse_decimal(value, strlen(value), &d) == 0 && d <= (double)types[f->type].most;
+        if (ok)
+            *(double *)to = d;
+        break;
+    default:
+        ok = set_number(f, to, value);
+    }
+    return ok ? NULL : types[f->type].expected;
+}
+
+static const char *set_site(struct profile_site *s, int key, const char *value)
+{
+    unsigned n;
+    int tier;
+
+    switch (key) {
+    case SITE_TIER:
+        tier = text_choice("dram|pm", value, strlen(value));
+        s->has_tier |= tier >= 0;
+        s->tier = tier >= 0 ? (enum hy_tier)tier : s->tier;
+        return tier >= 0 ? NULL : "dram or pm";
+    case SITE_READS_IN:
+        s->n_reads_in = (uint8_t)(n = profile_counts(value, s->reads_in, PROFILE_BEHAVIOURS));
+        return n ? NULL : "up to 8 whole numbers, such as 1200 0 34";
+    case SITE_WRITES_IN:
+        s->n_writes_in = (uint8_t)(n = profile_counts(value, s->writes_in, PROFILE_BEHAVIOURS));
+        return n ? NULL : "up to 8 whole numbers, such as 1200 0 34";
+    case SITE_HEAT:
+        return profile_heat(value, s) ? NULL : "32 whole numbers up to 9999, not all of them 0";
+    default:
+        if (key >= SITE_FACTS)
+            return set_fact(&site_facts[key - SITE_FACTS], s, value);
+        if (!profile_set_frame(&s->frames[key], value))
+            return "a build-id and an offset, as in 0123abcd+0x4f0";
+        s->n_frames |= (uint8_t)(1u << key); /* a mask until finish_sites */
+        return NULL;
+    }
 }
 
 static void option_key(struct parser *ps, enum hy_opt_id id, const char *name, const char *value)
@@ -236,82 +270,6 @@ static void note_duplicate(struct parser *ps, int index, const char *name)
     ps->seen |= (uint64_t)1 << index;
 }
 
-/* --- facts that are only numbers and texts: [app]'s work, [machine], [recorded] ---- */
-
-enum fact_type { FACT_TEXT, FACT_SIZE, FACT_COUNT, FACT_COUNT32, FACT_SHARE, FACT_DECIMAL };
-
-struct fact {
-    enum fact_type type;
-    size_t offset; /* in struct profile */
-};
-
-#define FACT(type, field)                                                                          \
-    {                                                                                              \
-        type, offsetof(struct profile, field)                                                      \
-    }
-/* In the order of the lists of keys. */
-#define WORK_KEYS "exposure|foreseen|busy-threads"
-static const struct fact work_facts[] = {FACT(FACT_SHARE, exposure), FACT(FACT_SHARE, foreseen),
-                                         FACT(FACT_DECIMAL, busy_threads)};
-#define MACHINE_KEYS "figures|dram|pm|cpus"
-static const struct fact machine_facts[] = {
-    FACT(FACT_TEXT, source.figures), FACT(FACT_SIZE, source.dram_bytes),
-    FACT(FACT_SIZE, source.pm_bytes), FACT(FACT_COUNT32, source.cpus)};
-#define RECORDED_KEYS                                                                              \
-    "libhybrid|method|runs|windows|milliseconds|confidence|reads|writes|samples|period|known|"     \
-    "mapped|accesses"
-static const struct fact recorded_facts[] = {
-    FACT(FACT_TEXT, source.libhybrid), FACT(FACT_TEXT, source.method),
-    FACT(FACT_COUNT32, source.runs),   FACT(FACT_COUNT, source.windows),
-    FACT(FACT_COUNT, source.ms),       FACT(FACT_SHARE, source.confidence),
-    FACT(FACT_COUNT, source.reads),    FACT(FACT_COUNT, source.writes),
-    FACT(FACT_COUNT, source.samples),  FACT(FACT_COUNT, source.period),
-    FACT(FACT_DECIMAL, source.known),  FACT(FACT_DECIMAL, source.mapped),
-    FACT(FACT_TEXT, source.accesses)};
-
-#define MOST_DECIMAL 1e6
-
-static void fact_key(struct parser *ps, const struct fact *f, const char *name, const char *value)
-{
-    static const char *const expected[] = {
-        "up to 95 bytes of text",       "a size such as 512M",
-        "a whole number below 2^64",    "a whole number below 2^32",
-        "a decimal number from 0 to 1", "a decimal number from 0 to 1000000"};
-    char *to = (char *)ps->p + f->offset;
-    size_t len = strlen(value);
-    uint64_t n = 0;
-    double d = 0;
-    bool ok = false;
-
-    switch (f->type) {
-    case FACT_TEXT:
-        ok = set_text(to, PROFILE_TEXT_CAP, value);
-        break;
-    case FACT_SIZE:
-        ok = text_parse_size(value, len, &n) == 0;
-        break;
-    case FACT_COUNT:
-        ok = text_parse_u64(value, len, &n) == 0;
-        break;
-    case FACT_COUNT32:
-        ok = text_parse_u64(value, len, &n) == 0 && n <= UINT32_MAX;
-        break;
-    case FACT_SHARE:
-    case FACT_DECIMAL:
-        ok = text_parse_decimal(value, len, &d) == 0 &&
-             d <= (f->type == FACT_SHARE ? 1 : MOST_DECIMAL);
-        break;
-    }
-    if (!ok)
-        profile_tell_value(ps, name, value, expected[f->type]);
-    else if (f->type == FACT_SIZE || f->type == FACT_COUNT)
-        *(uint64_t *)(void *)to = n;
-    else if (f->type == FACT_COUNT32)
-        *(uint32_t *)(void *)to = (uint32_t)n;
-    else if (f->type != FACT_TEXT)
-        *(double *)(void *)to = d;
-}
-
 static void module_key(struct parser *ps, const char *name, const char *value)
 {
     uint8_t id[BUILD_ID_MAX];
@@ -326,32 +284,35 @@ static void module_key(struct parser *ps, const char *name, const char *value)
 
 /* --- keys of a section ---------------------------------------------------------- */
 
-static void listed_key(struct parser *ps, const char *keys, const char *name, const char *value,
-                       void (*take)(struct parser *ps, int key, const char *name,
-                                    const char *value))
+/* Which of these keys; -1, which is told: none. */
+static int listed(struct parser *ps, const char *keys, const char *name)
 {
     int key = text_choice(keys, name, strlen(name));
 
-    if (key < 0) {
+    if (key < 0)
         profile_tell_not_in_list(ps, "key", name, strlen(name), keys);
-        return;
-    }
-    note_duplicate(ps, key, name);
-    take(ps, key, name, value);
-}
-
-static void any_app_key(struct parser *ps, int key, const char *name, const char *value)
-{
-    if (key <= APP_FOOTPRINT)
-        app_key(ps, key, name, value);
     else
-        fact_key(ps, &work_facts[key - APP_FOOTPRINT - 1], name, value);
+        note_duplicate(ps, key, name);
+    return key;
 }
 
-/* Of [machine] or [recorded]. */
-static void source_key(struct parser *ps, int key, const char *name, const char *value)
+static void fact_key(struct parser *ps, const char *keys, const struct fact *facts,
+                     const char *name, const char *value)
 {
-    fact_key(ps, &(ps->section == SEC_MACHINE ? machine_facts : recorded_facts)[key], name, value);
+    int key = listed(ps, keys, name);
+    const char *expected = key >= 0 ? set_fact(&facts[key], ps->p, value) : NULL;
+
+    if (expected)
+        profile_tell_value(ps, name, value, expected);
+}
+
+static void site_key(struct parser *ps, const char *name, const char *value)
+{
+    int key = listed(ps, SITE_KEYS, name);
+    const char *expected = key >= 0 ? set_site(ps->site, key, value) : NULL;
+
+    if (expected)
+        profile_tell_value(ps, name, value, expected);
 }
 
 static void any_option_key(struct parser *ps, const char *name, const char *value)
@@ -379,22 +340,22 @@ void profile_key(struct parser *ps, const char *name, const char *value)
     case SEC_SKIP:
         break;
     case SEC_APP:
-        listed_key(ps, APP_KEYS "|" WORK_KEYS, name, value, any_app_key);
+        fact_key(ps, APP_KEYS, app_facts, name, value);
         break;
     case SEC_OPTIONS:
         any_option_key(ps, name, value);
         break;
     case SEC_SITE:
-        listed_key(ps, SITE_KEYS, name, value, site_key);
+        site_key(ps, name, value);
         break;
     case SEC_THREADS:
-        listed_key(ps, THREAD_KEYS, name, value, thread_key);
+        fact_key(ps, THREAD_KEYS, thread_facts, name, value);
         break;
     case SEC_MACHINE:
-        listed_key(ps, MACHINE_KEYS, name, value, source_key);
+        fact_key(ps, MACHINE_KEYS, machine_facts, name, value);
         break;
     case SEC_RECORDED:
-        listed_key(ps, RECORDED_KEYS, name, value, source_key);
+        fact_key(ps, RECORDED_KEYS, recorded_facts, name, value);
         break;
     case SEC_MODULES:
         module_key(ps, name, value);

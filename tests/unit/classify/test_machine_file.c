@@ -115,11 +115,11 @@ static void test_technology_by_what_pm_is(void **state)
     assert_string_equal(ask("auto"), "defaults of cxl");
     tree_put(sys_root, "bus/cxl/devices/dax_region1/x", "");
     look();
-    assert_int_equal(topo.node[1].device, TOPO_DEVICE_CXL);
+    assert_false(topo.node[1].is_nvdimm);
     assert_string_equal(ask("auto"), "defaults of cxl");
     tree_put(sys_root, "bus/nd/devices/dax1.0/x", "");
     look();
-    assert_int_equal(topo.node[1].device, TOPO_DEVICE_NVDIMM);
+    assert_true(topo.node[1].is_nvdimm);
     assert_string_equal(ask("auto"), "defaults of optane");
     place.backend = HY_PM_FILE;
     assert_string_equal(ask("auto"), "defaults of optane");
