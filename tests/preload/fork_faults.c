@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Page faults of a forked child that ends at once, of a process with some memory in use. */
+ * Page faults of a forked child that ends at once, of a process with some memory in use; or of one that
+ * becomes the program that is named, whose environment is this one's and what VICTIM_PRELOAD tells. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 
 #define FORKS 50
 
-int main(void)
+int main(int argc, char **argv)
 {
     struct rusage children;
     char *block = malloc(4 << 20);
@@ -18,10 +19,18 @@ int main(void)
     for (int i = 0; i < 1000; i++)
         free(malloc(100 + (size_t)i));
     for (int i = 0; i < FORKS; i++) {
+        int status = 0;
         pid_t pid = fork();
+        if (pid == 0 && argc > 1) {
+            const char *lib = getenv("VICTIM_PRELOAD");
+            if (lib)
+                setenv("LD_PRELOAD", lib, 1);
+            execv(argv[1], argv + 1);
+            _exit(127);
+        }
         if (pid == 0)
             _exit(0);
-        if (pid < 0 || waitpid(pid, NULL, 0) != pid)
+        if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
             return 1;
     }
     if (getrusage(RUSAGE_CHILDREN, &children))
