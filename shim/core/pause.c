@@ -90,8 +90,13 @@ void pause_own_process(void)
     pause_errand.state = IDLE;
     int32_t pid = os_pid();
     main_thread = os_gettid() == pid ? pthread_self() : 0;
-    (void)os_wipe_on_fork(&own); /* before Linux 4.14 any child is taken for one of vfork */
     __atomic_store_n(&own.pid, pid, __ATOMIC_RELEASE);
+}
+
+void pause_own_page(void)
+{
+    (void)os_wipe_on_fork(&own); /* before Linux 4.14 any child is taken for one of vfork */
+    pause_own_process();
 }
 
 bool pause_memory_is_ours(void)

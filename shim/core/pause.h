@@ -30,6 +30,8 @@ bool control_ask(void (*fn)(void *base, size_t bytes), void *base, size_t bytes)
 bool control_apart(void);
 /* In the constructor and in a forked child: this memory is this process's. */
 void pause_own_process(void);
+/* Once, in the first process: its children's memory is known to be theirs. */
+void pause_own_page(void);
 
 /* --- sandbox.c ------------------------------------------------------------------- */
 

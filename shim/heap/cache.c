@@ -63,6 +63,11 @@ static void count_live(const struct thread_cache *tc, uint32_t more)
     __atomic_store_n(of, *of + more, __ATOMIC_RELAXED);
 }
 
+unsigned cache_owners(void)
+{
+    return HY_MIN(__atomic_load_n(&made, __ATOMIC_RELAXED), HEAP_OWNERS);
+}
+
 bool cache_has_owner(unsigned owner)
 {
     return __atomic_load_n(&live_of[owner], __ATOMIC_RELAXED) != 0;
@@ -76,7 +81,8 @@ static struct thread_cache *new_cache(void)
         pool = tc->next_free;
     } else if ((tc = from_slab(sizeof(struct thread_cache))) != NULL) {
         tc->room = ROOM_AT_ONCE;
-        tc->number = made++;
+        tc->number = made;
+        __atomic_store_n(&made, made + 1, __ATOMIC_RELAXED);
         favour_enter(tc);
     }
     if (tc)

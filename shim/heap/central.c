@@ -220,8 +220,8 @@ static unsigned take_listed(struct central *c, void **out, unsigned want)
 static unsigned take_ownerless(unsigned bin, void **out, unsigned want)
 {
     enum hy_tier t = heap_bin_tier(bin);
-    unsigned n = 0, cls = heap_bin_class(bin);
-    for (unsigned owner = 0; n == 0 && cls < SIZECLASS_IN_LINE && owner < HEAP_OWNERS; owner++) {
+    unsigned n = 0, cls = heap_bin_class(bin), owners = cache_owners();
+    for (unsigned owner = 0; n == 0 && cls < SIZECLASS_IN_LINE && owner < owners; owner++) {
         struct central *c = &central[heap_bin(owner, t, cls)];
         if (__atomic_load_n(&c->head, __ATOMIC_RELAXED) == 0 || cache_has_owner(owner))
             continue;
@@ -237,13 +237,16 @@ unsigned central_take(unsigned bin, void **out, unsigned want, bool force)
     struct central *c = &central[bin];
     unsigned n = 0;
 
-    if (__atomic_load_n(&c->head, __ATOMIC_RELAXED) == 0 &&
-        (n = take_ownerless(bin, out, want)) > 0)
-        return n;
-    if (HY_UNLIKELY(heap_dram_is_short()) && heap_bin_tier(bin) == HY_DRAM && !heap_is_confined() &&
-        __atomic_load_n(&c->head, __ATOMIC_RELAXED) == 0)
-        central_scour();
-    hy_lock_take(&c->lock);
+    hy_lock_take(&c->lock); /* a page that is read before it is written costs two faults */
+    if (c->head == 0) {
+        hy_lock_release(&c->lock);
+        if ((n = take_ownerless(bin, out, want)) > 0)
+            return n;
+        if (HY_UNLIKELY(heap_dram_is_short()) && heap_bin_tier(bin) == HY_DRAM &&
+            !heap_is_confined())
+            central_scour();
+        hy_lock_take(&c->lock);
+    }
     if (c->head || make_span(bin, force))
         n = take_listed(c, out, want);
     hy_lock_release(&c->lock);

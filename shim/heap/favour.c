@@ -52,6 +52,7 @@ void favour_enter(struct thread_cache *tc)
     while (!__atomic_compare_exchange_n(&caches, &tc->next_made, tc, false, __ATOMIC_SEQ_CST,
                                         __ATOMIC_RELAXED)) {
     }
+    tc->hot_step[0] = UINT16_MAX; /* a page that is read before it is written costs two faults */
     for (unsigned cls = 0; cls < SIZECLASS_COUNT; cls++)
         set_hot(tc, cls);
 }

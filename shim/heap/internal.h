@@ -186,8 +186,9 @@ void cache_overflow(unsigned bin, void *p);
 /* Is it among the last that this thread put there? */
 bool cache_holds(unsigned bin, const void *p);
 void cache_flush_thread(void);
-/* Is there a thread that owns such spans? */
+/* Is there a thread that owns such spans? And the numbers below which there ever was one. */
 bool cache_has_owner(unsigned owner);
+unsigned cache_owners(void);
 void cache_prefork(void);
 void cache_postfork(bool child);
 

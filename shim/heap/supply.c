@@ -53,18 +53,26 @@ bool supply_lend(void *base, size_t bytes, enum hy_tier to, bool bind, uint64_t 
     return os_prefer_nodes(base, bytes, nodes) == 0;
 }
 
+/* Most processes have no more, and map no table for them. */
+static struct chunk first_chunks[HY_TIERS][8];
+
 /* Room for `more` chunks. */
 bool supply_grow_chunks(struct tier_supply *s, size_t more)
 {
-    size_t cap = s->cap_chunks ? s->cap_chunks * 2 : HY_PAGE / sizeof(struct chunk);
+    size_t cap = s->cap_chunks ? HY_MAX(s->cap_chunks * 2, HY_PAGE / sizeof(struct chunk))
+                               : HY_ARRAY_SIZE(first_chunks[0]);
     void *m;
     if (s->n_chunks + more <= s->cap_chunks)
         return true;
+    if (s->cap_chunks == 0) {
+        __atomic_store_n(&s->chunk, first_chunks[s - hy_supply], __ATOMIC_RELEASE);
+        s->cap_chunks = cap;
+        return true;
+    }
     if (os_map_anon(cap * sizeof(struct chunk), &m))
         return false;
     /* The old table stays mapped: reports may be reading it. */
-    if (s->cap_chunks)
-        memcpy(m, s->chunk, s->n_chunks * sizeof(struct chunk));
+    memcpy(m, s->chunk, s->n_chunks * sizeof(struct chunk));
     __atomic_store_n(&s->chunk, (struct chunk *)m, __ATOMIC_RELEASE);
     s->cap_chunks = cap;
     return true;

@@ -34,13 +34,15 @@ static bool commit_rows(void *table, uint32_t *have, uint32_t want, enum hy_tier
 bool tables_commit(enum hy_tier t, uint32_t i, uint32_t len)
 {
     uint32_t end = hy_hg.first[t] + hy_hg.count[t];
-    uint32_t want = HY_MIN(i + len + 1, end);
+    uint32_t want = HY_MIN(i + len + 1, end), had = table_rows[t].g;
 
     if (!commit_rows(hy_hg.g, &table_rows[t].g, want, t, sizeof(struct granule)) ||
         !commit_rows(hy_hg.from_head, &table_rows[t].from_head, want, t, 1) ||
         !commit_rows(hy_hg.site, &table_rows[t].site, want, t, sizeof(*hy_hg.site)) ||
         !commit_rows(hy_heap.map, &table_rows[t].map, want, t, 1))
         return false;
+    if (table_rows[t].g > had) /* a page that is read before it is written costs two faults */
+        *(volatile uint8_t *)&hy_hg.g[had].state = RUN_NONE;
     __atomic_store_n(&table_rows[t].committed, HY_MIN(table_rows[t].g, table_rows[t].map),
                      __ATOMIC_RELEASE);
     return true;

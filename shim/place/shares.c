@@ -16,25 +16,25 @@
 /* Less than this part of the budget being free, it may be a rest that nobody can claim. */
 #define FREE_PART 64u
 
+/* Of what a child of a fork begins anew, all but the tables lies together (start.ld). */
 static struct {
-    struct division_party party[DIVISION_MAX];
-    struct division found;
     struct pacing_turn turn; /* a moment is not followed, as in pacing */
-    uint64_t asked, others;
+    uint64_t asked, others, given;
     uint64_t right; /* atomic, as is the next */
     bool wanted;
-    /* By slot, as last read, up to the last that anybody had. */
-    unsigned slots;
-    struct was {
-        int32_t pid; /* 0: nobody */
-        bool cpu;
-        uint64_t dram;
-        uint64_t lack;  /* by the last division */
-        uint64_t keeps; /* of what it wants */
-        struct patience patience;
-    } was[REGISTRY_SLOTS];
-    uint64_t given;
+    unsigned slots; /* of `was` that anybody had */
 } sh;
+static struct division_party party[DIVISION_MAX];
+static struct division found;
+/* By slot, as last read. */
+static struct was {
+    int32_t pid; /* 0: nobody */
+    bool cpu;
+    uint64_t dram;
+    uint64_t lack;  /* by the last division */
+    uint64_t keeps; /* of what it wants */
+    struct patience patience;
+} was[REGISTRY_SLOTS];
 static uint64_t share_most = UINT64_MAX; /* atomic */
 
 _Static_assert(DIVISION_POINTS == REGISTRY_CURVE, "what is told is what is divided by");
@@ -49,7 +49,7 @@ static struct division_party party_of(const struct registry_entry *e, uint64_t n
                                .cls = t->cls,
                                .held = e->dram_bytes,
                                .bytes = t->curve_bytes,
-                               .takes = HY_MIN(t->curve_takes, sh.was[e->slot].keeps),
+                               .takes = HY_MIN(t->curve_takes, was[e->slot].keeps),
                                .now = t->curve_now,
                                .weight = t->weight,
                                .run_ns = t->run_ns,
@@ -79,25 +79,25 @@ static void note_given(const struct registry_view *v)
 
     for (unsigned i = 0; i < v->n; i++) {
         const struct registry_entry *e = &v->entry[i];
-        here[e->slot] = sh.was[e->slot].pid == e->pid;
+        here[e->slot] = was[e->slot].pid == e->pid;
     }
     for (unsigned k = 0; k < sh.slots; k++)
-        if (sh.was[k].pid != 0 && !here[k]) {
-            sh.given += sh.was[k].dram;
-            sh.was[k].pid = 0;
+        if (was[k].pid != 0 && !here[k]) {
+            sh.given += was[k].dram;
+            was[k].pid = 0;
         }
     for (unsigned i = 0; i < v->n; i++) {
         const struct registry_entry *e = &v->entry[i];
         bool cpu = e->published.cls == HY_CLASS_CPU && !e->is_self;
         uint64_t dram = e->is_self ? 0 : e->dram_bytes;
         sh.slots = HY_MAX(sh.slots, (unsigned)e->slot + 1);
-        if (here[e->slot] && cpu && sh.was[e->slot].cpu)
-            sh.given += sh.was[e->slot].dram - dram;
-        if (sh.was[e->slot].pid != e->pid)
-            patience_another(&sh.was[e->slot].patience);
-        sh.was[e->slot].pid = e->pid;
-        sh.was[e->slot].cpu = cpu;
-        sh.was[e->slot].dram = dram;
+        if (here[e->slot] && cpu && was[e->slot].cpu)
+            sh.given += was[e->slot].dram - dram;
+        if (was[e->slot].pid != e->pid)
+            patience_another(&was[e->slot].patience);
+        was[e->slot].pid = e->pid;
+        was[e->slot].cpu = cpu;
+        was[e->slot].dram = dram;
     }
 }
 
@@ -116,7 +116,7 @@ static void be_patient(const struct registry_view *v, uint64_t now)
     bool free = held <= v->dram_budget - v->dram_budget / FREE_PART;
     for (unsigned i = 0; i < v->n; i++) {
         const struct registry_entry *e = &v->entry[i];
-        struct was *w = &sh.was[e->slot];
+        struct was *w = &was[e->slot];
         uint64_t wants = HY_MAX(e->published.wish_bytes, w->lack);
         uint64_t keeps = patience_keeps(&w->patience, e->dram_bytes, wants, free, now);
         w->keeps = e->is_self || keeps == wants ? UINT64_MAX : keeps;
@@ -137,7 +137,7 @@ unsigned shares_machine(const struct registry_view *v, struct place_machine *ret
             (struct place_app){.cls = e->published.cls,
                                .dram_bytes = e->dram_bytes,
                                .pm_bytes = e->published.pm_bytes,
-                               .wish_bytes = HY_MIN(e->published.wish_bytes, sh.was[e->slot].keeps),
+                               .wish_bytes = HY_MIN(e->published.wish_bytes, was[e->slot].keeps),
                                .writers = e->published.writers,
                                .slowdown = e->published.slowdown,
                                .run_ns = e->published.run_ns,
@@ -158,22 +158,22 @@ void shares_divide(const struct registry_view *v, unsigned self)
 
     sh.asked = sh.others = 0;
     for (unsigned i = 0; i < v->n; i++)
-        sh.was[v->entry[i].slot].lack = 0;
+        was[v->entry[i].slot].lack = 0;
     if (takes_part() && v->n > 1 && self < v->n) {
         for (unsigned i = 0; i < v->n; i++) {
-            sh.party[i] = party_of(&v->entry[i], now);
-            wanted |= i != self && sh.party[i].time[0] > 0 && sh.party[i].now > GAINS;
+            party[i] = party_of(&v->entry[i], now);
+            wanted |= i != self && party[i].time[0] > 0 && party[i].now > GAINS;
         }
-        division_make(v->dram_budget, sh.party, v->n, &sh.found);
+        division_make(v->dram_budget, party, v->n, &found);
         for (unsigned i = 0; i < v->n; i++)
-            sh.was[v->entry[i].slot].lack = sh.found.lack[i];
-        (void)pacing_settle(&sh.turn, sh.found.lacking > 0);
+            was[v->entry[i].slot].lack = found.lack[i];
+        (void)pacing_settle(&sh.turn, found.lacking > 0);
         if (sh.turn.paced) {
-            sh.asked = sh.found.ask[self];
-            sh.others = HY_MIN(sh.found.lacking - sh.found.lack[self],
-                               v->dram_budget - HY_MIN(sh.found.right[self], v->dram_budget));
-            most = division_most(&sh.found, sh.party, self);
-            right = sh.found.right[self];
+            sh.asked = found.ask[self];
+            sh.others = HY_MIN(found.lacking - found.lack[self],
+                               v->dram_budget - HY_MIN(found.right[self], v->dram_budget));
+            most = division_most(&found, party, self);
+            right = found.right[self];
         }
     }
     __atomic_store_n(&share_most, most, __ATOMIC_RELAXED);
@@ -205,10 +205,12 @@ bool shares_wanted(void)
  * found anew before it is read. */
 void shares_child(void)
 {
-    memset(sh.was, 0, sh.slots * sizeof(sh.was[0]));
+    sh.turn = (struct pacing_turn){0}; /* a page that is read before it is written costs two faults */
+    if (sh.slots > 0)
+        memset(was, 0, sh.slots * sizeof(was[0]));
     sh.slots = 0;
-    sh.turn = (struct pacing_turn){0};
     sh.asked = sh.others = sh.given = sh.right = 0;
     sh.wanted = false;
-    share_most = UINT64_MAX;
+    if (share_most != UINT64_MAX)
+        share_most = UINT64_MAX;
 }

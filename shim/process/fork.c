@@ -226,7 +226,7 @@ static bool installed;
 
 void fork_install(void)
 {
-    pause_own_process();
+    pause_own_page();
     hy_guard_enter(); /* it may allocate */
     (void)next_at_fork(fork_begins, parent_goes_on, child_begins, NULL);
     hy_guard_leave();

@@ -128,7 +128,7 @@ static struct {
 void os_note_main(void)
 {
     main_thread.thread = pthread_self();
-    main_thread.pid = (int)raw0(SYS_getpid);
+    main_thread.pid = os_pid();
 }
 
 int os_noted_pid(void)
@@ -240,9 +240,22 @@ uint32_t os_uid(void)
     return (uint32_t)raw0(SYS_geteuid);
 }
 
+/* Each child of a fork asks for its number: without errno and the libc's syscall, which are a page's
+ * fault each there. */
+static inline int own_number(long nr)
+{
+#ifdef __x86_64__
+    long r;
+    __asm__ volatile("syscall" : "=a"(r) : "a"(nr) : "rcx", "r11", "memory");
+    return (int)r;
+#else
+    return (int)raw0(nr);
+#endif
+}
+
 int os_gettid(void)
 {
-    return (int)raw0(SYS_gettid);
+    return own_number(SYS_gettid);
 }
 
 int os_cpu_count(void)
@@ -269,7 +282,7 @@ int os_parent_pid(void)
 
 int os_pid(void)
 {
-    return (int)raw0(SYS_getpid);
+    return own_number(SYS_getpid);
 }
 
 #ifdef __SANITIZE_THREAD__ /* which knows no pthread_mutex_clocklock; tries alone can starve */
