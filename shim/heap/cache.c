@@ -212,9 +212,24 @@ static void widen(struct thread_cache *tc, struct cache_bin *b, unsigned cls)
     tc->holds += (uint32_t)price;
 }
 
+/* Down to `cap`, or as far as one portion goes. */
+static void narrow(struct thread_cache *tc, struct cache_bin *b, unsigned cls, uint32_t cap)
+{
+    void *out[LEAVE_AT_ONCE];
+    uint32_t had = room(b), n = blocks(b);
+    n = n > cap ? HY_MIN(n - cap, LEAVE_AT_ONCE) : 0;
+    memcpy(out, b->top - n, n * sizeof(void *));
+    b->top -= n; /* before they are free: a handler's malloc must not find them */
+    b->end = b->bottom + HY_MAX(cap, blocks(b));
+    tc->holds -= (had - room(b)) * sizeclass_bytes[cls];
+    if (n)
+        central_give(out, n);
+}
+
 /* A few blocks that nobody asks for any more keep a span each from other classes. So at each visit
  * one bin is looked at, in turn: what has as many blocks as the last time gives half of them back.
- */
+ * While the cache holds more than its part, as it is from a time when there was more, each bin
+ * looked at becomes half as large. */
 static void look_at_next(void)
 {
     struct thread_cache *tc = hy_cache;
@@ -223,7 +238,9 @@ static void look_at_next(void)
     unsigned bin = tc->looked_at < HEAP_BINS ? tc->looked_at + 1u : 1;
     struct cache_bin *b = &tc->bin[bin];
     uint32_t n = blocks(b);
-    if (n && (uint8_t)n == tc->seen[bin]) {
+    if (room(b) && !may_hold(tc, 0)) {
+        narrow(tc, b, heap_bin_class(bin), room(b) / 2);
+    } else if (n && (uint8_t)n == tc->seen[bin]) {
         void *out[LEAVE_AT_ONCE];
         n = HY_MIN((n + 1) / 2, LEAVE_AT_ONCE);
         memcpy(out, b->top - n, n * sizeof(void *));

@@ -142,7 +142,7 @@ void heap_note_altered(const void *base, size_t bytes);
  */
 void heap_confine(bool is);
 /* So much DRAM is there for this process: the caches of its threads hold a small part of it. What
- * they hold already they keep. */
+ * they hold beyond it they give back as their threads come to the slow path. */
 void heap_bound_caches(uint64_t dram);
 void heap_all_resident(bool is); /* mlockall: what is not needed costs as much as what is */
 /* Give back what has lain free since the last tick; at most max_bytes. */

@@ -40,22 +40,40 @@ static void a_run_keeps_its_colour(void **state)
     assert_true(heap_is_valid());
 }
 
-/* What lies in a cache serves nobody, and 1 MiB may be a third of the DRAM there is. */
-static void caches_hold_a_small_part_of_dram(void **state)
+static void use_all_classes(unsigned rounds)
 {
     enum { N = 300 };
     static void *p[N];
-    (void)state;
-    heap_free(heap_alloc(16, &dram));
-    heap_bound_caches(4 * HY_MIB);
-    for (unsigned round = 0; round < 4; round++)
+    for (unsigned round = 0; round < rounds; round++)
         for (size_t n = 64; n <= 4096; n += 64) {
             for (int i = 0; i < N; i++)
                 assert_non_null(p[i] = heap_alloc(n, &dram));
             for (int i = 0; i < N; i++)
                 heap_free(p[i]);
         }
+}
+
+/* What lies in a cache serves nobody, and 1 MiB may be a third of the DRAM there is. */
+static void caches_hold_a_small_part_of_dram(void **state)
+{
+    (void)state;
+    heap_free(heap_alloc(16, &dram));
+    heap_bound_caches(4 * HY_MIB);
+    use_all_classes(4);
     assert_in_range(hy_cache->holds, 16 * HY_KIB, 128 * HY_KIB);
+    heap_bound_caches(UINT64_MAX);
+}
+
+/* With HYBRID_START not 0 it is known late how much DRAM there is. */
+static void caches_give_back_what_is_too_much_by_now(void **state)
+{
+    (void)state;
+    use_all_classes(4);
+    assert_in_range(hy_cache->holds, 256 * HY_KIB, UINT32_MAX);
+    heap_bound_caches(4 * HY_MIB);
+    use_all_classes(1);
+    assert_in_range(hy_cache->holds, 0, 128 * HY_KIB);
+    assert_true(heap_is_valid());
     heap_bound_caches(UINT64_MAX);
 }
 
@@ -65,6 +83,7 @@ int main(void)
         HEAP_TEST(what_is_little_more_than_two_pages_is_packed),
         HEAP_TEST(a_run_keeps_its_colour),
         HEAP_TEST(caches_hold_a_small_part_of_dram),
+        HEAP_TEST(caches_give_back_what_is_too_much_by_now),
     };
     return cmocka_run_group_tests(tests, make_heap, NULL);
 }
