@@ -53,14 +53,27 @@ static unsigned next_bin(const struct run_set *s, unsigned from)
     return RUN_BINS;
 }
 
+/* The shortest that is long enough, of those looked at: a longer one is left for a longer request,
+ * and what was freed for this length is still in the processor's caches. */
+static uint32_t best_fit(uint32_t i, uint32_t len)
+{
+    const struct granule *g = hy_hg.g;
+    uint32_t best = NO_GRANULE, least = UINT32_MAX;
+    for (int n = 0; i != NO_GRANULE && n < LONG_SCAN && least != len; n++, i = g[i].next)
+        if (g[i].len >= len && g[i].len < least) {
+            best = i;
+            least = g[i].len;
+        }
+    return best;
+}
+
 uint32_t runs_find(const struct run_set *s, uint32_t len)
 {
     unsigned b = bin_of(len);
     if (len >= EXACT_BINS) {
-        uint32_t i = s->head[b];
-        for (int n = 0; i != NO_GRANULE && n < LONG_SCAN; n++, i = hy_hg.g[i].next)
-            if (hy_hg.g[i].len >= len)
-                return i;
+        uint32_t i = best_fit(s->head[b], len);
+        if (i != NO_GRANULE)
+            return i;
         b++;
     }
     b = next_bin(s, b);

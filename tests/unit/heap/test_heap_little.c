@@ -77,11 +77,33 @@ static void caches_give_back_what_is_too_much_by_now(void **state)
     heap_bound_caches(UINT64_MAX);
 }
 
+/* A long run that is free serves long requests, and a short one is used again as it was. */
+static void a_request_takes_the_run_that_fits_it(void **state)
+{
+    enum { SHORT = 300 * HY_KIB, LONG = 450 * HY_KIB };
+    char *p = heap_alloc(SHORT, &dram), *fence = heap_alloc(SHORT, &dram);
+    char *q = heap_alloc(LONG, &dram), *fence2 = heap_alloc(SHORT, &dram);
+    (void)state;
+    memset(p, 1, SHORT);
+    memset(q, 1, LONG);
+    heap_free(p);
+    heap_free(q);
+    char *again = heap_alloc(SHORT, &dram), *more = heap_alloc(LONG, &dram);
+    assert_int_equal(granule_of(again), granule_of(p));
+    assert_int_equal(granule_of(more), granule_of(q));
+    heap_free(again);
+    heap_free(more);
+    heap_free(fence);
+    heap_free(fence2);
+    assert_true(heap_is_valid());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         HEAP_TEST(what_is_little_more_than_two_pages_is_packed),
         HEAP_TEST(a_run_keeps_its_colour),
+        HEAP_TEST(a_request_takes_the_run_that_fits_it),
         HEAP_TEST(caches_hold_a_small_part_of_dram),
         HEAP_TEST(caches_give_back_what_is_too_much_by_now),
     };
