@@ -314,6 +314,26 @@ class Command(unittest.TestCase):
         self.assertIn('"finish"', self.read('jobs.batch/journal'))
         self.assertEqual(self.batch('--resume').returncode, 2)
 
+    def test_what_a_shell_left_is_ended_before_its_job_runs_again(self):
+        self.jobs("sh -c 'echo $$ >> pids; [ -e go ] || sleep 1000; echo x >> ran'\n")
+        p = self.begin()
+        self.await_file('pids')
+        time.sleep(0.3)
+        shell = int(self.read('pids'))
+        with open('/proc/%d/task/%d/children' % (shell, shell), encoding='ascii') as f:
+            child = int(f.read())
+        p.kill()
+        p.communicate()
+        self.await_gone(shell)  # it dies with the batch, and what it waited for goes on
+        self.assertFalse(self.is_zombie(child))
+        with open(self.dir + '/go', 'w', encoding='ascii'):
+            pass
+        again = self.batch('--resume')
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertIn('sh was still running', again.stderr)
+        self.await_gone(child)
+        self.assertEqual(self.read('ran'), 'x\n')
+
     def test_jobs_die_with_a_killed_batch(self):
         self.jobs("sh -c 'echo $$ > pid; exec sleep 1000'\n")
         p = self.begin()

@@ -40,10 +40,25 @@ static uint64_t share_most = UINT64_MAX; /* atomic */
 _Static_assert(DIVISION_POINTS == REGISTRY_CURVE, "what is told is what is divided by");
 _Static_assert(DIVISION_MAX >= REGISTRY_SLOTS, "there is a party for each slot");
 
+/* Nothing is more times slower on this machine's PM than so, in thousandths. */
+static uint32_t most_slowdown(void)
+{
+    static uint32_t most;
+
+    if (most == 0)
+        most = (uint32_t)(1000 * work_most_slowdown(figures_here()));
+    return most;
+}
+
+/* The kernel's word: nobody can tell himself into somebody's group. */
+static int32_t group_of(const struct registry_entry *e)
+{
+    return e->here ? os_process_group(e->pid) : 0;
+}
+
 /* What others tell is held against what this machine can do, and what they did. */
 static struct division_party party_of(const struct registry_entry *e, uint64_t now)
 {
-    static uint32_t most;
     const struct registry_published *t = &e->published;
     struct division_party p = {.id = e->slot,
                                .cls = t->cls,
@@ -53,14 +68,13 @@ static struct division_party party_of(const struct registry_entry *e, uint64_t n
                                .now = t->curve_now,
                                .weight = t->weight,
                                .run_ns = t->run_ns,
-                               .move_ns = (uint32_t)t->move_ns};
+                               .move_ns = (uint32_t)t->move_ns,
+                               .group = group_of(e)};
 
     if (registry_is_stopped(e, now))
         return p;
-    if (most == 0)
-        most = (uint32_t)(1000 * work_most_slowdown(figures_here()));
     for (unsigned k = 0; k < DIVISION_POINTS; k++)
-        p.time[k] = HY_MIN(t->time_at[k], most);
+        p.time[k] = HY_MIN(t->time_at[k], most_slowdown());
     if (p.time[0] > 0) /* by its pages: what was charged need not have been touched */
         p.held = t->curve_dram;
     return p;
@@ -139,9 +153,10 @@ unsigned shares_machine(const struct registry_view *v, struct place_machine *ret
                                .pm_bytes = e->published.pm_bytes,
                                .wish_bytes = HY_MIN(e->published.wish_bytes, was[e->slot].keeps),
                                .writers = e->published.writers,
-                               .slowdown = e->published.slowdown,
+                               .slowdown = HY_MIN(e->published.slowdown, most_slowdown()),
                                .run_ns = e->published.run_ns,
-                               .move_ns = e->published.move_ns};
+                               .move_ns = e->published.move_ns,
+                               .group = group_of(e)};
         if (registry_is_stopped(
                 e, now)) /* it takes nothing and gives nothing; what it holds it holds */
             ret->app[i].cls = HY_CLASS_UNKNOWN;

@@ -167,10 +167,10 @@ uint64_t os_process_age_ns(void);
 uint64_t os_pid_namespace(void);
 /* Is there a process of this number? True also for a zombie. */
 bool os_pid_exists(int32_t pid);
+int32_t os_process_group(int32_t pid); /* of our PID namespace; 0: not known */
 /* -ESRCH when there is no such process (or a zombie). */
 int os_proc_id(int32_t pid, struct os_proc_id *ret);
-/* Path of the running program; 0 or -errno. */
-int os_exe_path(char *buf, size_t cap);
+int os_exe_path(char *buf, size_t cap); /* of the running program; 0 or -errno */
 /* The same by the name that it was started by, where that is a link to it. For people. */
 int os_program_path(char *buf, size_t cap);
 uint64_t os_now_ns(void); /* CLOCK_MONOTONIC */

@@ -120,6 +120,12 @@ bool os_pid_exists(int32_t pid)
     return pid > 0 && raw2(SYS_kill, pid, 0) != -ESRCH;
 }
 
+int32_t os_process_group(int32_t pid)
+{
+    long group = pid > 0 ? raw1(SYS_getpgid, pid) : 0;
+    return group > 0 ? (int32_t)group : 0;
+}
+
 static struct {
     pthread_t thread;
     int pid;

@@ -164,7 +164,7 @@ class Batch:
             return 2
         if past:
             for index, event in past.started.items():
-                if batch_run.end_left_over(event):
+                if batch_run.end_left_over(event, self.runner.reports(self.jobs[index])):
                     complain('%s was still running, left by the batch that was killed; it was ended and is '
                              'run again' % self.jobs[index].name)
         if self.o.resume:

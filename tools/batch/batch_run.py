@@ -16,14 +16,19 @@ PATIENCE = 5.0  # for what a killed batch has left: then SIGKILL
 ADMISSION = 'HYBRID_ADMISSION'
 
 
-def start_time(pid):
-    """When a process began, in ticks since the boot; None: there is none (any more)."""
+def group_and_start(pid):
+    """A process's group, and when it began, in ticks since the boot; None: there is none (any more)."""
     try:
         with open('/proc/%d/stat' % pid, 'rb') as f:
             fields = f.read().rpartition(b') ')[2].split()
     except OSError:
         return None
-    return None if fields[:1] in ([b'Z'], [b'X'], []) else int(fields[19])
+    return None if fields[:1] in ([b'Z'], [b'X'], []) else (int(fields[2]), int(fields[19]))
+
+
+def start_time(pid):
+    is_there = group_and_start(pid)
+    return is_there[1] if is_there else None
 
 
 def boot():
@@ -41,16 +46,36 @@ def signal_group(pid, number):
         pass
 
 
-def end_left_over(event):
+def has_in_environment(pid, text):
+    try:
+        with open('/proc/%d/environ' % pid, 'rb') as f:
+            return os.fsencode(text) in f.read()
+    except OSError:
+        return False
+
+
+def is_left(pid, since, reports):
+    """Does anything of the job run? A shell that was its first process ends before what it has started.
+    The number may be another group's by then: what is in the environment tells."""
+    if start_time(pid) == since:
+        return True
+    for name in os.listdir('/proc'):
+        found = group_and_start(int(name)) if name.isdigit() else None
+        if found and found[0] == pid and found[1] >= since and has_in_environment(int(name), reports):
+            return True
+    return False
+
+
+def end_left_over(event, reports):
     """A job that a killed batch has left running: it is ended. True: there was one."""
     pid, since = event.get('pid'), event.get('since')
-    if not isinstance(pid, int) or pid <= 1 or event.get('boot') != boot() or since is None:
+    if not isinstance(pid, int) or pid <= 1 or event.get('boot') != boot() or not isinstance(since, int):
         return False
-    if start_time(pid) != since:
+    if not is_left(pid, since, reports):
         return False
     until = time.monotonic() + PATIENCE
     signal_group(pid, signal.SIGTERM)
-    while start_time(pid) == since:
+    while is_left(pid, since, reports):
         if time.monotonic() > until:
             signal_group(pid, signal.SIGKILL)
         time.sleep(0.05)

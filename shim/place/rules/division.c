@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/rules/regret.h"
+#include "place/rules/parts.h"
 
 #define MOST_TIME 1000000u /* thousandths: nothing is a thousand times slower */
 #define WHOLE     1000.0
@@ -18,6 +19,8 @@
 #define STEP 64u
 /* Moves shall pay in this part of the time that a program has run, as exchanges do. */
 #define PAYS_IN 0.5
+
+_Static_assert(DIVISION_MAX <= PARTS_MAX, "there is a part for each");
 
 /* One party while DRAM is given out. */
 struct filling {
@@ -168,15 +171,20 @@ static uint64_t entitled_to(const struct filling *f, uint64_t part)
 
 /* What everybody has before anything is weighed. Who counts nothing keeps what it holds; of the
  * CPU-bound, Algorithm 1 asks for it (placement.h). */
-static uint64_t give_floors(uint64_t budget, struct filling *f, unsigned n)
+static uint64_t give_floors(uint64_t budget, const struct division_party *p, struct filling *f,
+                            unsigned n)
 {
-    uint64_t left = budget;
+    struct part_party party[DIVISION_MAX] = {{0}};
+    uint64_t left = budget, part[DIVISION_MAX];
 
+    for (unsigned i = 0; i < n; i++)
+        party[i] = (struct part_party){p[i].group, f[i].counted ? f[i].bytes : f[i].held};
+    parts_find(budget, party, n, part);
     for (int counted = 1; counted >= 0; counted--)
         for (unsigned i = 0; i < n; i++) {
             if (f[i].counted != (counted != 0))
                 continue;
-            f[i].right = counted ? entitled_to(&f[i], budget / n) : 0;
+            f[i].right = counted ? entitled_to(&f[i], part[i]) : 0;
             f[i].given = HY_MIN(counted ? HY_MIN(f[i].right, f[i].held) : f[i].held, left);
             left -= f[i].given;
         }
@@ -222,7 +230,7 @@ void division_make(uint64_t budget, const struct division_party *p, unsigned n,
     }
     for (unsigned i = 0; i < n; i++)
         f[i] = filling_of(&p[i], budget);
-    pour(give_floors(budget, f, n), p, f, n);
+    pour(give_floors(budget, p, f, n), p, f, n);
     settle(budget, f, n, ret);
 }
 

@@ -14,9 +14,9 @@
  * floor.
  *
  * A curve is its teller's word, and others cannot check it. So whatever the others tell, nobody
- * gives up more than what it holds beyond an equal part of the budget, and below that what costs it
- * 1 % of its time by its own curve. Weights decide about the rest; only its own, below 1, makes
- * a program's equal part smaller, as with nice(1). */
+ * gives up more than what it holds beyond an equal part of the budget (parts.h), and below that
+ * what costs it 1 % of its time by its own curve. Weights decide about the rest; only its own,
+ * below 1, makes a program's equal part smaller, as with nice(1). */
 #ifndef HYBRID_PLACE_RULES_DIVISION_H
 #define HYBRID_PLACE_RULES_DIVISION_H
 
@@ -38,6 +38,7 @@ struct division_party {
     uint32_t weight;  /* hundredths; 0: 100 */
     uint64_t run_ns;  /* since it began */
     uint32_t move_ns; /* what it costs that a page comes and another makes place for it */
+    int32_t group;    /* processes that share a part (parts.h); 0: it has one for itself */
 };
 
 struct division {

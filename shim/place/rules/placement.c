@@ -2,8 +2,15 @@
  * Algorithm 1 over a snapshot (papers/004, section III-B; DIGEST 004). */
 #include "place/rules/placement.h"
 
+#include <string.h>
+
+#include "core/rules/regret.h"
+#include "place/rules/parts.h"
+
 /* Moves shall pay in this part of the time that a program has run, as exchanges do. */
 #define PAYS_IN 0.5
+
+_Static_assert(PLACE_MAX_APPS <= PARTS_MAX, "there is a part for each");
 
 /* Products of two byte counts do not fit 64 bits. */
 __extension__ typedef unsigned __int128 wide;
@@ -73,10 +80,16 @@ static uint64_t wishes_not_behind(const struct place_machine *m, unsigned self)
     return sum;
 }
 
+/* Nobody wishes for more than lies on PM, so who does has more there than it tells. */
+static uint64_t data_of(const struct place_app *a)
+{
+    return add_sat(a->dram_bytes, HY_MAX(a->pm_bytes, a->wish_bytes));
+}
+
 /* The part of its time that a page on DRAM saves, on average. */
 static double saved_by_page(const struct place_app *a)
 {
-    double pages = (double)add_sat(a->dram_bytes, a->pm_bytes) / HY_PAGE;
+    double pages = (double)data_of(a) / HY_PAGE;
 
     return pages > 0 ? (HY_MAX(a->slowdown, 1000u) / 1000.0 - 1) / pages : 0;
 }
@@ -103,13 +116,48 @@ static uint64_t wishes_that_pay(const struct place_machine *m, const struct plac
     return sum;
 }
 
+/* Of its equal part, what would cost it more than it may lose by what others tell. One of which
+ * only the class is known keeps nothing. */
+static uint64_t kept_by(const struct place_app *a, uint64_t part)
+{
+    double loses = a->slowdown / 1000.0 - 1, data = (double)data_of(a);
+
+    if (loses <= 0 || data <= 0)
+        return 0;
+    double own = HY_MIN((double)part, data), time = 1 + loses * (1 - own / data);
+    double may_go = REGRET_SHARE * time / loses * data;
+    return (uint64_t)HY_MAX(own - may_go, 0.0);
+}
+
+/* What each may have to give up: others get none but of the CPU-bound. */
+struct givers {
+    uint64_t bytes[PLACE_MAX_APPS];
+};
+
+static void givers_find(const struct place_machine *m, struct givers *ret)
+{
+    struct part_party party[PLACE_MAX_APPS] = {{0}};
+    uint64_t part[PLACE_MAX_APPS];
+    unsigned n = n_apps(m);
+
+    memset(ret->bytes, 0, n * sizeof(ret->bytes[0]));
+    for (unsigned i = 0; i < n; i++)
+        party[i] = (struct part_party){m->app[i].group, data_of(&m->app[i])};
+    parts_find(m->dram_budget, party, n, part);
+    for (unsigned i = 0; i < n; i++)
+        if (m->app[i].cls == HY_CLASS_CPU)
+            ret->bytes[i] = sub_sat(m->app[i].dram_bytes, kept_by(&m->app[i], part[i]));
+}
+
 static uint64_t held_by_cpu_bound(const struct place_machine *m, const struct place_app *wisher)
 {
+    struct givers g;
     uint64_t sum = 0;
 
+    givers_find(m, &g);
     for (unsigned i = 0; i < n_apps(m); i++)
-        if (m->app[i].cls == HY_CLASS_CPU && (!wisher || pays(wisher, &m->app[i])))
-            sum = add_sat(sum, m->app[i].dram_bytes);
+        if (g.bytes[i] > 0 && pays(wisher, &m->app[i]))
+            sum = add_sat(sum, g.bytes[i]);
     return sum;
 }
 
@@ -169,20 +217,22 @@ bool placement_may_ask(const struct place_machine *m, unsigned self)
 
 uint64_t placement_asked_of(const struct place_machine *m, unsigned self, uint64_t free)
 {
-    uint64_t held, asked, before = 0;
+    uint64_t held = 0, asked, before = 0;
+    struct givers g;
 
     if (self >= n_apps(m) || m->app[self].cls != HY_CLASS_CPU)
         return 0;
-    held = held_by_cpu_bound(m, NULL);
+    givers_find(m, &g);
+    for (unsigned i = 0; i < n_apps(m); i++)
+        held = add_sat(held, g.bytes[i]);
     if (held == 0)
         return 0;
     free = HY_MIN(free, free_dram(m));
     asked = HY_MIN(sub_sat(wishes_that_pay(m, &m->app[self]), free), held);
     for (unsigned i = 0; i < self; i++)
-        if (m->app[i].cls == HY_CLASS_CPU)
-            before = add_sat(before, m->app[i].dram_bytes);
+        before = add_sat(before, g.bytes[i]);
     /* Differences of rounded running sums: the shares add up to `asked` exactly
      * and none exceeds what its holder has. */
-    return (uint64_t)((wide)asked * add_sat(before, m->app[self].dram_bytes) / held -
+    return (uint64_t)((wide)asked * add_sat(before, g.bytes[self]) / held -
                       (wide)asked * before / held);
 }

@@ -17,6 +17,7 @@ struct place_app {
     uint32_t slowdown;   /* with all its data on PM, thousandths; 0: not known, as the next */
     uint64_t run_ns;     /* since it began */
     uint64_t move_ns;    /* what it costs that a page comes and another makes place for it */
+    int32_t group;       /* processes that share a part (parts.h); 0: it has one for itself */
 };
 
 struct place_machine {
@@ -38,7 +39,9 @@ struct place_decision {
  * CPU-bound ones (DESIGN 4); unknown ones rank as CPU-bound, but are asked for
  * nothing. Wishes of CPU-bound and unknown ones are not heard, nor, by a CPU-bound one, those of
  * programs that would gain less by its DRAM than it loses and the moves cost: paper 004 calls
- * CPU-bound whoever takes less than half as long again on PM, and it may be the longest of all. */
+ * CPU-bound whoever takes less than half as long again on PM, and it may be the longest of all.
+ * What others tell of their class and gain cannot be checked. So a CPU-bound program keeps, of an
+ * equal part (parts.h), what would cost it more than 1 % of its time by its own slowdown. */
 struct place_decision placement_decide(const struct place_machine *m, unsigned self,
                                        uint64_t bytes);
 /* What those wish for who go before app[self]: the more sensitive ones, and of its class those who
@@ -57,7 +60,7 @@ uint64_t placement_wish(const struct place_machine *m, unsigned self, uint64_t b
 /* May app[self] wish? */
 bool placement_may_ask(const struct place_machine *m, unsigned self);
 /* DRAM bytes that app[self] is asked to give up now: what others wish for and is not free, shared
- * among the CPU-bound holders in proportion to what they hold. `free`: so much is at most, as
+ * among the CPU-bound holders in proportion to what they may lose. `free`: so much is at most, as
  * programs that nobody counts may have the rest. */
 uint64_t placement_asked_of(const struct place_machine *m, unsigned self, uint64_t free);
 

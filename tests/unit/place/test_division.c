@@ -188,6 +188,30 @@ static void nobody_is_given_what_it_would_leave_empty(void **state)
     assert_true(d.ask[0] == 5 * MB && d.lack[1] == 5 * MB);
 }
 
+/* A build beside a database, both bound by memory: sixteen compilers are one group, and need
+ * little. What they tell does not take the database's part. */
+static void many_processes_have_one_part(void **state)
+{
+    struct division_party p[17];
+
+    (void)state;
+    p[0] = hot_part(0, 60 * MB, 7, 3000, 60 * MB);
+    for (unsigned i = 1; i < 17; i++)
+        p[i] = hot_part(i, 60 * MB, 7, 9000, 0);
+    division_make(BUDGET, p, 17, &d);
+    assert_true(d.share[0] < 8 * MB); /* by themselves, they are many */
+    for (unsigned i = 1; i < 17; i++)
+        p[i].group = 3;
+    division_make(BUDGET, p, 17, &d);
+    assert_true(d.share[0] >= 28 * MB);
+    for (unsigned i = 1; i < 17; i++) {
+        p[i] = hot_part(i, MB, 7, 9000, 0);
+        p[i].group = (int32_t)i;
+    }
+    division_make(BUDGET, p, 17, &d);
+    assert_true(d.share[0] >= 44 * MB);
+}
+
 static void moves_are_paid_for(void **state)
 {
     struct division_party p[] = {hot_part(0, 60 * MB, 7, 1500, 60 * MB),
@@ -356,6 +380,7 @@ int main(void)
         cmocka_unit_test(dram_goes_where_it_brings_most),
         cmocka_unit_test(what_is_held_does_not_swing),
         cmocka_unit_test(nobody_is_given_what_it_would_leave_empty),
+        cmocka_unit_test(many_processes_have_one_part),
         cmocka_unit_test(moves_are_paid_for),
         cmocka_unit_test(classes_come_before_slopes),
         cmocka_unit_test(everybody_keeps_a_floor),

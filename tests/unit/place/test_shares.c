@@ -77,6 +77,19 @@ static void the_living_are_heard(void **state)
     assert_int_equal(placement_wish(&m, SELF, 10 * MB), 0);
 }
 
+/* PM is three times as slow: nobody gains more than this machine can give. */
+static void no_slowdown_is_believed_that_cannot_be(void **state)
+{
+    struct place_machine m = machine(40 * MB, 0, 0);
+
+    (void)state;
+    view.entry[WISHER].published.slowdown = 1000000;
+    view.entry[HOLDER].published.slowdown = 1400;
+    (void)shares_machine(&view, &m);
+    assert_in_range(m.app[WISHER].slowdown, 2000, 9000);
+    assert_int_equal(m.app[HOLDER].slowdown, 1400);
+}
+
 /* Stopped (SIGSTOP) while it wishes: nobody gives up anything for it, nor leaves it what is free.
  */
 static void who_is_stopped_wishes_for_nothing(void **state)
@@ -212,6 +225,7 @@ int main(void)
         cmocka_unit_test(who_ends_leaves_what_it_held),
         cmocka_unit_test(who_changes_its_class_gives_nothing),
         cmocka_unit_test(the_living_are_heard),
+        cmocka_unit_test(no_slowdown_is_believed_that_cannot_be),
         cmocka_unit_test(who_is_stopped_wishes_for_nothing),
         cmocka_unit_test(who_is_stopped_gives_up_nothing),
         cmocka_unit_test(who_takes_nothing_is_not_waited_for),
