@@ -38,17 +38,18 @@ void counters_spare(bool one)
     spare = one;
 }
 
-static void __attribute__((format(printf, 1, 2))) why_not(const char *fmt, ...)
+static int __attribute__((format(printf, 2, 3))) why_not(int e, const char *fmt, ...)
 {
     size_t at = strlen(now.info.why);
     va_list ap;
     if (at > 0)
         at += (size_t)snprintf(now.info.why + at, sizeof(now.info.why) - at, "; ");
     if (at >= sizeof(now.info.why))
-        return;
+        return e;
     va_start(ap, fmt);
     (void)vsnprintf(now.info.why + at, sizeof(now.info.why) - at, fmt, ap);
     va_end(ap);
+    return e;
 }
 
 /* --- sources ------------------------------------------------------------------- */
@@ -57,15 +58,11 @@ static int open_software(void)
 {
     char why[96];
     int r;
-    if (!emulator_open()) { /* a look-up that fails would allocate */
-        why_not("no emulated machine");
-        return -ENODEV;
-    }
+    if (!emulator_open()) /* a look-up that fails would allocate */
+        return why_not(-ENODEV, "no emulated machine");
     r = papi_begin(papi_name, PAPI_SET_SOFTWARE, 0, why, sizeof(why));
-    if (r != 0) {
-        why_not("%s", why);
-        return r;
-    }
+    if (r != 0)
+        return why_not(r, "%s", why);
     now.info.source = COUNTERS_SOFTWARE;
     (void)snprintf(now.info.what, sizeof(now.info.what),
                    "software events of the emulated machine (PAPI): %u", papi_get().events);
@@ -76,27 +73,21 @@ static int open_hardware(bool asked_for)
 {
     char why[96];
     int r, seccomp = os_seccomp(), paranoid = 0;
-    if (seccomp != 0) {
-        why_not(seccomp > 0 ? "a seccomp filter is in force, which may kill who counts"
-                            : "/proc does not tell whether counting would be punished");
-        return -EACCES;
-    }
+    if (seccomp != 0)
+        return why_not(-EACCES, seccomp > 0
+                                    ? "a seccomp filter is in force, which may kill who counts"
+                                    : "/proc does not tell whether counting would be punished");
     /* PAPI need not be loaded to learn this. */
-    if (!asked_for && os_has_pmu() == 0) {
-        why_not("the kernel offers no counters of the processor: a virtual machine?");
-        return -ENODEV;
-    }
+    if (!asked_for && os_has_pmu() == 0)
+        return why_not(-ENODEV,
+                       "the kernel offers no counters of the processor: a virtual machine?");
     /* 3 and 4 are Debian's and others': nothing without privilege. Asking does no harm, but
      * is known to fail. */
     (void)os_perf_paranoid(&paranoid);
     r = papi_begin(papi_name, PAPI_SET_HARDWARE, spare, why, sizeof(why));
-    if (r != 0) {
-        if (paranoid > 2)
-            why_not("%s (kernel.perf_event_paranoid is %d)", why, paranoid);
-        else
-            why_not("%s", why);
-        return r;
-    }
+    if (r != 0)
+        return paranoid > 2 ? why_not(r, "%s (kernel.perf_event_paranoid is %d)", why, paranoid)
+                            : why_not(r, "%s", why);
     now.info.source = COUNTERS_HARDWARE;
     struct papi_open o = papi_get();
     (void)snprintf(now.info.what, sizeof(now.info.what),
@@ -258,7 +249,7 @@ static void papi_window(struct window *w)
     struct papi_values c = {0};
     if (papi_values(&values) < 0) {
         papi_end();
-        why_not("the program has shut PAPI down");
+        (void)why_not(0, "the program has shut PAPI down");
         open_kernel();
         return;
     }

@@ -121,6 +121,12 @@ static unsigned long thread_id(void)
     return (unsigned long)os_gettid();
 }
 
+static int fail(int e, const char *text, char *why, size_t cap)
+{
+    (void)snprintf(why, cap, "%s", text);
+    return e;
+}
+
 static int load(const char *soname, char *why, size_t cap)
 {
     static bool ours;
@@ -128,21 +134,15 @@ static int load(const char *soname, char *why, size_t cap)
     void *handle;
 
     dl_each_object(look_for_papi, &theirs);
-    if (theirs && !ours) {
-        (void)snprintf(why, cap, "the program uses PAPI itself");
-        return -EBUSY;
-    }
+    if (theirs && !ours)
+        return fail(-EBUSY, "the program uses PAPI itself", why, cap);
     emulator_offer_events();
     handle = soname ? dl_open_private(soname, NULL, 0) : open_system_papi();
-    if (!handle || resolve(handle) < 0) {
-        (void)snprintf(why, cap, "libpapi is not installed");
-        return -ELIBBAD;
-    }
+    if (!handle || resolve(handle) < 0)
+        return fail(-ELIBBAD, "libpapi is not installed", why, cap);
     ours = true;
-    if (init_library() < 0 || papi.thread_init(thread_id) != 0) {
-        (void)snprintf(why, cap, "PAPI does not start, or is of an unknown version");
-        return -ELIBBAD;
-    }
+    if (init_library() < 0 || papi.thread_init(thread_id) != 0)
+        return fail(-ELIBBAD, "PAPI does not start, or is of an unknown version", why, cap);
     return 0;
 }
 
@@ -262,9 +262,7 @@ static int begin_hardware(char *why, size_t cap)
         open_now.multiplex = true;
         r = begin_threads();
     }
-    if (r != 0)
-        (void)snprintf(why, cap, "the kernel does not let this process count");
-    return r;
+    return r == 0 ? 0 : fail(r, "the kernel does not let this process count", why, cap);
 }
 
 int papi_begin(const char *soname, enum papi_set set, unsigned spare, char *why, size_t cap)
@@ -276,14 +274,15 @@ int papi_begin(const char *soname, enum papi_set set, unsigned spare, char *why,
         choose_events(set);
         spare_counters(set == PAPI_SET_HARDWARE ? spare : 0);
         if (open_now.n_events == 0) {
-            (void)snprintf(why, cap, "PAPI knows no event of this %s",
-                           set == PAPI_SET_HARDWARE ? "processor (a virtual machine?)" : "machine");
-            r = -ENODEV;
+            r = fail(-ENODEV,
+                     set == PAPI_SET_HARDWARE
+                         ? "PAPI knows no event of this processor (a virtual machine?)"
+                         : "PAPI knows no event of this machine",
+                     why, cap);
         } else if (set == PAPI_SET_SOFTWARE) {
-            r = begin_set(0, &open_now.set[0]) == 0 ? 0 : -EIO;
+            if (begin_set(0, &open_now.set[0]) != 0)
+                r = fail(-EIO, "PAPI's software events cannot be read", why, cap);
             open_now.n_threads = r == 0;
-            if (r != 0)
-                (void)snprintf(why, cap, "PAPI's software events cannot be read");
         } else {
             r = begin_hardware(why, cap);
         }
