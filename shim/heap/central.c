@@ -9,6 +9,8 @@
 #include "sys/log.h"
 #include "sys/os.h"
 
+#define COMPARED 32u /* spans of a list */
+
 struct central {
     struct hy_lock lock;
     uint32_t head;  /* spans with free blocks: index + 1, as a start shall not write here */
@@ -206,11 +208,24 @@ static unsigned take_from(struct central *c, uint32_t i, void **end, unsigned wa
     return want;
 }
 
+/* Which span serves next. What was touched first has got DRAM, and fresh memory comes in the order
+ * of addresses: so while DRAM is short it is the lowest of some, or free blocks on DRAM would wait
+ * while those on PM are used. */
+static uint32_t next_span(const struct central *c)
+{
+    uint32_t best = first_span(c);
+    if (HY_LIKELY(!heap_dram_is_short()))
+        return best;
+    for (uint32_t i = best, n = 0; i != NO_GRANULE && n < COMPARED; n++, i = hy_hg.g[i].next)
+        best = HY_MIN(best, i);
+    return best;
+}
+
 static unsigned take_listed(struct central *c, void **out, unsigned want)
 {
     unsigned n = 0;
     while (n < want && c->head)
-        n += take_from(c, first_span(c), out + want - n, want - n);
+        n += take_from(c, next_span(c), out + want - n, want - n);
     if (n < want)
         memmove(out, out + want - n, n * sizeof(void *));
     return n;

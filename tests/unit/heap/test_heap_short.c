@@ -165,9 +165,37 @@ static void threads_find_what_they_wrote(void **state)
     assert_true(heap_is_valid());
 }
 
+/* What was touched first lies on DRAM: its free blocks serve before those of later memory. */
+static void the_lowest_blocks_serve_first(void **state)
+{
+    enum { N = 64 };
+    static char *p[N];
+    unsigned low = 0, high = 0;
+    (void)state;
+    for (unsigned i = 0; i < N; i++) {
+        assert_non_null(p[i] = heap_alloc(HY_PAGE, &dram));
+        low = p[i] < p[low] ? i : low;
+        high = p[i] > p[high] ? i : high;
+    }
+    heap_trim(HY_DRAM); /* the thread's cache as well */
+    heap_set_dram(HEAP_DRAM_SHORT);
+    char *first = p[low];
+    heap_free(p[low]);
+    cache_flush_thread();
+    heap_free(p[high]);
+    cache_flush_thread();
+    assert_ptr_equal(p[low] = heap_alloc(HY_PAGE, &dram), first);
+    p[high] = heap_alloc(HY_PAGE, &dram);
+    heap_set_dram(HEAP_DRAM_AMPLE);
+    for (unsigned i = 0; i < N; i++)
+        heap_free(p[i]);
+    assert_true(heap_is_valid());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        HEAP_TEST(the_lowest_blocks_serve_first),
         HEAP_TEST(few_live_blocks_keep_few_pages),
         HEAP_TEST(threads_find_what_they_wrote),
         HEAP_TEST(idle_dram_is_kept_where_it_is_cheap),
