@@ -190,6 +190,14 @@ class Command(unittest.TestCase):
         left = sorted(f for f in os.listdir(self.dir + '/jobs.batch') if not re.match(r'00[1-5]-', f))
         self.assertEqual(left, ['batch.html', 'journal', 'learnt.json'])
 
+    def test_what_is_skipped_has_no_output_of_an_earlier_batch(self):
+        self.jobs("name=a sh -c '[ ! -e flag ]'\nname=b after=a echo result\n")
+        self.assertRegex(self.batch().stdout, r'(?m)^b +0 .* jobs.batch/002-b.out$')
+        with open(self.dir + '/flag', 'w', encoding='ascii'):
+            pass
+        self.assertRegex(self.batch().stdout, r'(?m)^b +125 +- +-$')
+        self.assertFalse(os.path.exists(self.dir + '/jobs.batch/002-b.out'))
+
     def test_jobs_run_under_the_library_with_their_options(self):
         self.jobs("threads=3 class=cpu HYBRID_START=0 sh -c 'echo $OMP_NUM_THREADS $HYBRID_CLASS {threads} $HYBRID_ADMISSION; "
                   "grep -c libhybrid /proc/self/maps'\n")

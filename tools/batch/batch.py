@@ -171,6 +171,8 @@ class Batch:
             self.take_over(past)
         else:
             self.journal.clear()
+            for job in self.jobs:
+                self.runner.forget(job)
         self.journal.add('resume' if self.o.resume and events else 'begin', version=batch_journal.VERSION, time=time.time(),
                          jobs=batch_journal.fingerprint(self.jobs))
         return 0

@@ -90,6 +90,14 @@ class Runner:
     def path(self, job, ending):
         return os.path.join(self.folder, '%03d-%s.%s' % (job.index + 1, job.name, ending))
 
+    def forget(self, job):
+        """The output of an earlier batch: what is skipped now has none."""
+        for ending in ('out', 'err'):
+            try:
+                os.unlink(self.path(job, ending))
+            except OSError:
+                pass
+
     def reports(self, job):
         return os.path.join(self.folder, '.reports-%03d' % (job.index + 1))
 
