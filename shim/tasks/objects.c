@@ -64,6 +64,7 @@ static void measure(struct objects *o, unsigned i)
         x->pages = pages;
         x->base = base;
         x->dram = 0;
+        x->more = 0;
         x->asked_ns = 0;
     }
     x->measured = true;
@@ -87,6 +88,7 @@ static void ask(struct object *x, uint64_t now_ns, objects_where_fn *where)
     x->dram = there == 0 ? x->pages : dram; /* nothing is there that could be moved */
     x->asked_ns = now_ns;
     x->staged = HY_MIN(x->staged, x->dram);
+    x->more = HY_MAX(HY_MIN(x->more, (int32_t)x->dram), (int32_t)x->dram - (int32_t)x->pages);
 }
 
 void objects_look(struct objects *o, unsigned i, uint64_t old_ns, uint64_t now_ns,

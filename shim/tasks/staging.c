@@ -42,6 +42,17 @@ static void made(void)
     shadow_made(&hy_staging->shadow, hy_staging->made.id, hy_staging->made.function, need, n);
 }
 
+/* Quiet is a task whose data are where they were, with nothing moved since as long before it as it
+ * took. */
+static void account(struct task_type *type, const struct shadow_task *t, const struct footprint *f,
+                    double ns)
+{
+    double share = staging_untouched(f);
+    bool quiet = hy_staging->moved_ns == 0 ||
+                 (!f->touched && (double)t->began - (double)hy_staging->moved_ns > ns);
+    (quiet ? account_quiet : account_staged)(&type->account, share, ns);
+}
+
 static void ended(const struct shadow_task *t, uint64_t at_ns)
 {
     struct footprint f = staging_footprint(t);
@@ -57,6 +68,7 @@ static void ended(const struct shadow_task *t, uint64_t at_ns)
         return;
     struct task_type *type = &hy_staging->types.type[k];
     type->ran++;
+    account(type, t, &f, ns);
     if (f.all == 0) {
         fit_add(&type->fit, 1, ns);
         return;
@@ -120,6 +132,7 @@ unsigned staging_drain(void)
 struct candidate {
     struct stage stage;
     uint32_t there;
+    double untouched; /* share on DRAM, had nothing been moved for tasks */
     struct task_type *type;
 };
 
@@ -158,6 +171,7 @@ static bool candidate(uint64_t id, const uint64_t *ids, unsigned n, struct candi
                             .type = number};
     ret->stage.whole_ns = ret->stage.of.pm_ns - ret->stage.of.saving * f.dram / f.all;
     ret->there = f.dram;
+    ret->untouched = staging_untouched(&f);
     ret->type = type;
     return !type->verdict.off;
 }
@@ -204,7 +218,8 @@ static bool worth(struct candidate *c, uint32_t come)
     c->stage.cost =
         (struct stage_cost){.move_ns = host->move_ns(), .evicts = host->free_pages() < come};
     return come > 0 && come <= host->may_move() && staging_pays(&c->stage, come) &&
-           (fit_line(&c->type->fit).known || covered(stage_ns(come, &c->stage.cost)));
+           (fit_line(&c->type->fit).known || covered(stage_ns(come, &c->stage.cost))) &&
+           account_knows(&c->type->account, c->untouched) && types_allow(&hy_staging->types);
 }
 
 /* If it is worth it; false: nothing came. */
