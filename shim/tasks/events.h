@@ -46,8 +46,7 @@ void tasks_ended(uint64_t id);
 
 /* --- by the pages' thread -------------------------------------------------------------- */
 
-/* 0 or -ENOMEM. */
-int tasks_open(void);
+void tasks_open(void);
 void tasks_close(void);
 /* The same, in a child of fork. */
 void tasks_child(void);
