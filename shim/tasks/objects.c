@@ -84,7 +84,7 @@ static void ask(struct object *x, uint64_t now_ns, objects_where_fn *where)
         }
     }
     if (x->asked_ns != 0 && dram != x->dram) /* the first look tells where it has been */
-        x->changed_ns = now_ns;
+        x->changed_ns = x->carried_ns = now_ns;
     x->dram = there == 0 ? x->pages : dram; /* nothing is there that could be moved */
     x->asked_ns = now_ns;
     x->staged = HY_MIN(x->staged, x->dram);

@@ -50,6 +50,8 @@ static void account(struct task_type *type, const struct shadow_task *t, const s
     double share = staging_untouched(f);
     bool quiet = hy_staging->moved_ns == 0 ||
                  (!f->touched && (double)t->began - (double)hy_staging->moved_ns > ns);
+    if (f->carried_ns > t->began)
+        return; /* where its data were meanwhile is not known */
     (quiet ? account_quiet : account_staged)(&type->account, share, ns);
 }
 

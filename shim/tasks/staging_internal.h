@@ -31,7 +31,7 @@ struct footprint {
     uint32_t pages[SHADOW_NEEDS], all, dram, staged;
     int64_t more;
     bool touched; /* data are elsewhere than they would be without tasks */
-    uint64_t changed_ns;
+    uint64_t changed_ns, carried_ns;
 };
 
 /* Read what tasks have told meanwhile; how many events. */

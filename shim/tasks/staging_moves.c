@@ -26,6 +26,7 @@ struct footprint staging_footprint(const struct shadow_task *t)
         f.all += x->pages;
         f.dram += HY_MIN(x->dram, x->pages);
         f.changed_ns = HY_MAX(f.changed_ns, x->changed_ns);
+        f.carried_ns = HY_MAX(f.carried_ns, x->carried_ns);
         f.staged += HY_MIN(x->staged, x->pages);
         f.more += x->more;
         f.touched |= x->more != 0;
