@@ -187,6 +187,11 @@ void tasks_drop_function(unsigned function)
         __atomic_store_n(&functions[function - 1].off, 1, __ATOMIC_RELAXED);
 }
 
+bool tasks_told(void)
+{
+    return __atomic_load_n(&rings, __ATOMIC_ACQUIRE) != NULL;
+}
+
 uint64_t tasks_dropped(void)
 {
     return __atomic_load_n(&dropped, __ATOMIC_RELAXED);

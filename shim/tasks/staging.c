@@ -2,7 +2,6 @@
  * See staging.h. */
 #include "tasks/staging.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -15,6 +14,8 @@
 #define HOPE_TASKS 64u      /* between two questions whether anything can pay */
 
 struct engine *hy_staging;
+static struct staging_host served;
+static bool watches;
 static struct staging_view shown; /* under lock */
 static bool recorded;             /* the same: and what a later run shall know */
 static struct profile_task known[PROFILE_MAX_TASKS];
@@ -293,26 +294,45 @@ static void show(void)
     pthread_mutex_unlock(&lock);
 }
 
-int staging_open(const struct staging_host *host)
+void staging_open(const struct staging_host *host)
+{
+    served = *host;
+    watches = true;
+    if (hy_staging) {
+        hy_staging->host = *host;
+        hy_staging->view.watched = true;
+    }
+    tasks_open();
+    pthread_mutex_lock(&lock);
+    shown.watched = true;
+    pthread_mutex_unlock(&lock);
+}
+
+/* For the first task: most programs have none. */
+static bool begin(void)
 {
     void *base;
-    if (!hy_staging) {
-        if (os_map_anon(sizeof(*hy_staging), &base) != 0)
-            return -ENOMEM;
-        hy_staging = base;
-    }
-    hy_staging->host = *host;
-    tasks_open();
+    if (hy_staging || !tasks_told())
+        return hy_staging != NULL;
+    if (os_map_anon(sizeof(*hy_staging), &base) != 0)
+        return false;
+    hy_staging = base;
+    hy_staging->host = served;
     hy_staging->view.watched = true;
-    show();
-    return 0;
+    return true;
 }
 
 void staging_close(void)
 {
-    if (!hy_staging)
+    if (!watches)
         return;
     tasks_close();
+    watches = false;
+    pthread_mutex_lock(&lock);
+    shown.watched = false;
+    pthread_mutex_unlock(&lock);
+    if (!hy_staging)
+        return;
     hy_staging->view.watched = false;
     memset(&hy_staging->shadow, 0, sizeof(hy_staging->shadow)); /* tasks will come and go unseen */
     show();
@@ -320,7 +340,7 @@ void staging_close(void)
 
 uint64_t staging_serve(void)
 {
-    if (!hy_staging || !hy_staging->view.watched)
+    if (!watches || !begin())
         return UINT64_MAX;
     uint64_t spent = hy_staging->host.spent_ns();
     unsigned n = staging_drain();
@@ -369,7 +389,7 @@ void staging_child(void)
     tasks_child();
     (void)pthread_mutex_init(&lock, NULL);
     memset(&shown, 0, sizeof(shown));
-    recorded = false;
+    recorded = watches = false;
     n_known = 0;
     if (hy_staging)
         memset(hy_staging, 0, sizeof(*hy_staging));
