@@ -388,24 +388,26 @@ HY_EXPORT void __kmpc_taskloop_5(KMP_LOOP_PARAMS, int strict, void *copy)
 
 /* --- the exported names ----------------------------------------------------------------------- */
 
-/* A task that nobody watches: a test and a jump. Ten arguments would be shuffled by a compiler. */
+/* A task that nobody watches, or that names no data: a test and a jump. Ten arguments would be
+ * shuffled by a compiler. */
 #if defined(__x86_64__)
-#define ENTRY(name, watched, next)                                                                 \
+#define ENTRY(name, names_data, watched, next)                                                     \
     __asm__(".text\n"                                                                              \
             ".globl " name "\n"                                                                    \
             ".type " name ", @function\n" name ":\n"                                               \
             ".cfi_startproc\n"                                                                     \
             "endbr64\n"                                                                            \
             "cmpl $0, hy_tasks_watched(%rip)\n"                                                    \
-            "jne " watched "\n"                                                                    \
-            "mov " next "(%rip), %rax\n"                                                           \
+            "je 1f\n" names_data "jne " watched "\n"                                               \
+            "1: mov " next "(%rip), %rax\n"                                                        \
             "test %rax, %rax\n"                                                                    \
             "je " watched "\n"                                                                     \
             "jmp *%rax\n"                                                                          \
             ".cfi_endproc\n"                                                                       \
             ".size " name ", . - " name "\n")
-ENTRY("GOMP_task", "hy_gomp_task", "hy_gomp_next");
-ENTRY("__kmpc_omp_task_with_deps", "hy_kmpc_task", "hy_kmpc_next");
+ENTRY("GOMP_task", "testb $8, 8(%rsp)\n" /* FLAG_DEPEND in `flags` */, "hy_gomp_task",
+      "hy_gomp_next");
+ENTRY("__kmpc_omp_task_with_deps", "", "hy_kmpc_task", "hy_kmpc_next");
 #else
 HY_EXPORT void GOMP_task(run_fn *run, void *data, copy_fn *copy, long bytes, long align,
                          bool deferred, unsigned flags, void **depend, int priority, void *event)

@@ -70,7 +70,9 @@ static void open_once(void)
         return;
     staging_record();
     here = ways_here();
-    watches = hy_config.set.migrate == HY_MIGRATE_OFF && staging_open(&host) == 0;
+    watches = hy_config.set.migrate == HY_MIGRATE_OFF;
+    if (watches)
+        staging_open(&host);
 }
 
 void record_tasks_tick(void)

@@ -38,10 +38,24 @@ static uint64_t last_id, dropped, loops;
 static uint32_t next_home;
 static __thread uint32_t home __attribute__((tls_model("initial-exec")));
 
+/* By the first who has something to tell: most programs have no tasks. */
+static struct ring *map_rings(void)
+{
+    struct ring *none = NULL;
+    void *base;
+    if (os_map_anon(RINGS * sizeof(*rings), &base) != 0)
+        return NULL;
+    if (__atomic_compare_exchange_n(&rings, &none, (struct ring *)base, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE))
+        return base;
+    os_unmap(base, RINGS * sizeof(*rings));
+    return none;
+}
+
 static struct ring *take_ring(void)
 {
     struct ring *all = __atomic_load_n(&rings, __ATOMIC_ACQUIRE);
-    if (!all)
+    if (HY_UNLIKELY(!all) && !(all = map_rings()))
         return NULL;
     if (home == 0)
         home = 1 + __atomic_fetch_add(&next_home, 1, __ATOMIC_RELAXED) % RINGS;
@@ -129,19 +143,13 @@ void tasks_ended(uint64_t id)
     push_time(id, TASK_ENDED);
 }
 
-int tasks_open(void)
+void tasks_open(void)
 {
-    void *base;
-    if (!rings) {
-        if (os_map_anon(RINGS * sizeof(*rings), &base) != 0)
-            return -ENOMEM;
-        __atomic_store_n(&rings, (struct ring *)base, __ATOMIC_RELEASE);
-    }
-    for (unsigned i = 0; i < RINGS; i++) /* what was told before is of tasks that went unseen */
-        __atomic_store_n(&rings[i].tail, __atomic_load_n(&rings[i].head, __ATOMIC_ACQUIRE),
+    struct ring *all = __atomic_load_n(&rings, __ATOMIC_ACQUIRE);
+    for (unsigned i = 0; all && i < RINGS; i++) /* what was told before is of unseen tasks */
+        __atomic_store_n(&all[i].tail, __atomic_load_n(&all[i].head, __ATOMIC_ACQUIRE),
                          __ATOMIC_RELEASE);
     __atomic_store_n(&hy_tasks_watched, 1, __ATOMIC_RELEASE);
-    return 0;
 }
 
 void tasks_close(void)
@@ -161,9 +169,10 @@ void tasks_child(void)
  * first or last: a task may be told to have begun before it was made. */
 unsigned tasks_drain(void (*fn)(void *ctx, const struct task_event *e), void *ctx)
 {
+    struct ring *all = __atomic_load_n(&rings, __ATOMIC_ACQUIRE);
     unsigned n = 0;
-    for (unsigned i = 0; rings && i < RINGS; i++) {
-        struct ring *r = &rings[i];
+    for (unsigned i = 0; all && i < RINGS; i++) {
+        struct ring *r = &all[i];
         uint32_t head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE), tail = r->tail;
         for (; tail != head; tail++, n++)
             fn(ctx, &r->slot[tail % SLOTS]);
@@ -176,6 +185,11 @@ void tasks_drop_function(unsigned function)
 {
     if (function >= 1 && function <= TASK_FUNCTIONS)
         __atomic_store_n(&functions[function - 1].off, 1, __ATOMIC_RELAXED);
+}
+
+bool tasks_told(void)
+{
+    return __atomic_load_n(&rings, __ATOMIC_ACQUIRE) != NULL;
 }
 
 uint64_t tasks_dropped(void)

@@ -46,8 +46,7 @@ void tasks_ended(uint64_t id);
 
 /* --- by the pages' thread -------------------------------------------------------------- */
 
-/* 0 or -ENOMEM. */
-int tasks_open(void);
+void tasks_open(void);
 void tasks_close(void);
 /* The same, in a child of fork. */
 void tasks_child(void);
@@ -56,6 +55,8 @@ void tasks_child(void);
 unsigned tasks_drain(void (*fn)(void *ctx, const struct task_event *e), void *ctx);
 /* Tasks of this function are no longer watched. */
 void tasks_drop_function(unsigned function);
+/* Any so far? */
+bool tasks_told(void);
 uint64_t tasks_dropped(void); /* events */
 /* A loop of tasks was met; how many were. */
 void tasks_loop(void);

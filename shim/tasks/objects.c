@@ -64,6 +64,7 @@ static void measure(struct objects *o, unsigned i)
         x->pages = pages;
         x->base = base;
         x->dram = 0;
+        x->more = 0;
         x->asked_ns = 0;
     }
     x->measured = true;
@@ -83,10 +84,11 @@ static void ask(struct object *x, uint64_t now_ns, objects_where_fn *where)
         }
     }
     if (x->asked_ns != 0 && dram != x->dram) /* the first look tells where it has been */
-        x->changed_ns = now_ns;
+        x->changed_ns = x->carried_ns = now_ns;
     x->dram = there == 0 ? x->pages : dram; /* nothing is there that could be moved */
     x->asked_ns = now_ns;
     x->staged = HY_MIN(x->staged, x->dram);
+    x->more = HY_MAX(HY_MIN(x->more, (int32_t)x->dram), (int32_t)x->dram - (int32_t)x->pages);
 }
 
 void objects_look(struct objects *o, unsigned i, uint64_t old_ns, uint64_t now_ns,

@@ -18,7 +18,9 @@ struct object {
     uint32_t pages, dram; /* whole pages; of them on DRAM when last asked or moved */
     bool measured;
     uint32_t staged;               /* pages of `dram` that came for a task */
+    int32_t more;                  /* pages of `dram` by all that came and went for tasks */
     uint64_t asked_ns, changed_ns; /* where they are; when that changed last */
+    uint64_t carried_ns;           /* when others than tasks changed that */
     uint64_t used;                 /* how many tasks had ended when the last one with it did */
 };
 

@@ -2,7 +2,6 @@
  * See staging.h. */
 #include "tasks/staging.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -15,6 +14,8 @@
 #define HOPE_TASKS 64u      /* between two questions whether anything can pay */
 
 struct engine *hy_staging;
+static struct staging_host served;
+static bool watches;
 static struct staging_view shown; /* under lock */
 static bool recorded;             /* the same: and what a later run shall know */
 static struct profile_task known[PROFILE_MAX_TASKS];
@@ -42,6 +43,19 @@ static void made(void)
     shadow_made(&hy_staging->shadow, hy_staging->made.id, hy_staging->made.function, need, n);
 }
 
+/* Quiet is a task whose data are where they were, with nothing moved since as long before it as it
+ * took. */
+static void account(struct task_type *type, const struct shadow_task *t, const struct footprint *f,
+                    double ns)
+{
+    double share = staging_untouched(f);
+    bool quiet = hy_staging->moved_ns == 0 ||
+                 (!f->touched && (double)t->began - (double)hy_staging->moved_ns > ns);
+    if (f->carried_ns > t->began)
+        return; /* where its data were meanwhile is not known */
+    (quiet ? account_quiet : account_staged)(&type->account, share, ns);
+}
+
 static void ended(const struct shadow_task *t, uint64_t at_ns)
 {
     struct footprint f = staging_footprint(t);
@@ -57,6 +71,7 @@ static void ended(const struct shadow_task *t, uint64_t at_ns)
         return;
     struct task_type *type = &hy_staging->types.type[k];
     type->ran++;
+    account(type, t, &f, ns);
     if (f.all == 0) {
         fit_add(&type->fit, 1, ns);
         return;
@@ -120,6 +135,7 @@ unsigned staging_drain(void)
 struct candidate {
     struct stage stage;
     uint32_t there;
+    double untouched; /* share on DRAM, had nothing been moved for tasks */
     struct task_type *type;
 };
 
@@ -158,6 +174,7 @@ static bool candidate(uint64_t id, const uint64_t *ids, unsigned n, struct candi
                             .type = number};
     ret->stage.whole_ns = ret->stage.of.pm_ns - ret->stage.of.saving * f.dram / f.all;
     ret->there = f.dram;
+    ret->untouched = staging_untouched(&f);
     ret->type = type;
     return !type->verdict.off;
 }
@@ -204,7 +221,8 @@ static bool worth(struct candidate *c, uint32_t come)
     c->stage.cost =
         (struct stage_cost){.move_ns = host->move_ns(), .evicts = host->free_pages() < come};
     return come > 0 && come <= host->may_move() && staging_pays(&c->stage, come) &&
-           (fit_line(&c->type->fit).known || covered(stage_ns(come, &c->stage.cost)));
+           (fit_line(&c->type->fit).known || covered(stage_ns(come, &c->stage.cost))) &&
+           account_knows(&c->type->account, c->untouched) && types_allow(&hy_staging->types);
 }
 
 /* If it is worth it; false: nothing came. */
@@ -276,26 +294,45 @@ static void show(void)
     pthread_mutex_unlock(&lock);
 }
 
-int staging_open(const struct staging_host *host)
+void staging_open(const struct staging_host *host)
+{
+    served = *host;
+    watches = true;
+    if (hy_staging) {
+        hy_staging->host = *host;
+        hy_staging->view.watched = true;
+    }
+    tasks_open();
+    pthread_mutex_lock(&lock);
+    shown.watched = true;
+    pthread_mutex_unlock(&lock);
+}
+
+/* For the first task: most programs have none. */
+static bool begin(void)
 {
     void *base;
-    if (!hy_staging) {
-        if (os_map_anon(sizeof(*hy_staging), &base) != 0)
-            return -ENOMEM;
-        hy_staging = base;
-    }
-    hy_staging->host = *host;
-    int r = tasks_open();
-    hy_staging->view.watched = r == 0;
-    show();
-    return r;
+    if (hy_staging || !tasks_told())
+        return hy_staging != NULL;
+    if (os_map_anon(sizeof(*hy_staging), &base) != 0)
+        return false;
+    hy_staging = base;
+    hy_staging->host = served;
+    hy_staging->view.watched = true;
+    return true;
 }
 
 void staging_close(void)
 {
-    if (!hy_staging)
+    if (!watches)
         return;
     tasks_close();
+    watches = false;
+    pthread_mutex_lock(&lock);
+    shown.watched = false;
+    pthread_mutex_unlock(&lock);
+    if (!hy_staging)
+        return;
     hy_staging->view.watched = false;
     memset(&hy_staging->shadow, 0, sizeof(hy_staging->shadow)); /* tasks will come and go unseen */
     show();
@@ -303,7 +340,7 @@ void staging_close(void)
 
 uint64_t staging_serve(void)
 {
-    if (!hy_staging || !hy_staging->view.watched)
+    if (!watches || !begin())
         return UINT64_MAX;
     uint64_t spent = hy_staging->host.spent_ns();
     unsigned n = staging_drain();
@@ -352,7 +389,7 @@ void staging_child(void)
     tasks_child();
     (void)pthread_mutex_init(&lock, NULL);
     memset(&shown, 0, sizeof(shown));
-    recorded = false;
+    recorded = watches = false;
     n_known = 0;
     if (hy_staging)
         memset(hy_staging, 0, sizeof(*hy_staging));

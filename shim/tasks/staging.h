@@ -46,8 +46,8 @@ struct staging_view { /* zeros: nothing was watched */
     struct staging_type type[STAGING_TYPES]; /* the first few */
 };
 
-/* Begin to watch; 0 or -ENOMEM. */
-int staging_open(const struct staging_host *host);
+/* Begin to watch. */
+void staging_open(const struct staging_host *host);
 /* Tasks are no longer watched; what is known stays. */
 void staging_close(void);
 /* Look at what came, and stage the data of one task at most. Returns after how many ns to call

@@ -20,7 +20,8 @@ struct engine {
     unsigned needs_left;
     unsigned workers; /* tasks that ran at a time, at most */
     uint64_t ended, hope_at;
-    double mean_ns; /* of all tasks */
+    uint64_t moved_ns; /* when data came or went last */
+    double mean_ns;    /* of all tasks */
     struct staging_view view;
 };
 
@@ -28,12 +29,16 @@ extern struct engine *hy_staging;
 
 struct footprint {
     uint32_t pages[SHADOW_NEEDS], all, dram, staged;
-    uint64_t changed_ns;
+    int64_t more;
+    bool touched; /* data are elsewhere than they would be without tasks */
+    uint64_t changed_ns, carried_ns;
 };
 
 /* Read what tasks have told meanwhile; how many events. */
 unsigned staging_drain(void);
 struct footprint staging_footprint(const struct shadow_task *t);
+/* Share of its data on DRAM, had nothing been moved for tasks. */
+double staging_untouched(const struct footprint *f);
 /* The next tasks in their order, *ret_waiting, then those that run, STAGE_TASKS at most; from now
  * on it is known whose data are whose. */
 unsigned staging_next(uint64_t *ret_ids, unsigned *ret_waiting);

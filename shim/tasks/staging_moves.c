@@ -26,9 +26,17 @@ struct footprint staging_footprint(const struct shadow_task *t)
         f.all += x->pages;
         f.dram += HY_MIN(x->dram, x->pages);
         f.changed_ns = HY_MAX(f.changed_ns, x->changed_ns);
+        f.carried_ns = HY_MAX(f.carried_ns, x->carried_ns);
         f.staged += HY_MIN(x->staged, x->pages);
+        f.more += x->more;
+        f.touched |= x->more != 0;
     }
     return f;
+}
+
+double staging_untouched(const struct footprint *f)
+{
+    return f->all > 0 ? (double)(f->dram - f->more) / f->all : 1;
 }
 
 /* --- what comes and goes ---------------------------------------------------------------- */
@@ -48,7 +56,7 @@ static uint32_t move(struct object *x, uint32_t at, uint32_t n, enum hy_tier to)
     if (!hy_staging->host.move(base, n, to))
         return UINT32_MAX;
     x->dram = to == HY_DRAM ? HY_MIN(x->dram + wrong, x->pages) : x->dram - HY_MIN(x->dram, wrong);
-    x->changed_ns = hy_staging->host.now_ns();
+    x->changed_ns = hy_staging->moved_ns = hy_staging->host.now_ns();
     return wrong;
 }
 
@@ -115,6 +123,7 @@ static bool make_room(uint32_t pages, unsigned number)
     hy_staging->view.evicted_pages += gone;
     if (gone == 0)
         x->dram = 0; /* as far as can be seen; it will be asked again */
+    x->more -= (int32_t)gone;
     x->staged = HY_MIN(x->staged, x->dram);
     return gone > 0;
 }
@@ -161,6 +170,7 @@ void staging_bring(const struct stage *s, uint32_t pages)
             if (came == UINT32_MAX)
                 return;
             x->staged = HY_MIN(x->staged + came, x->dram);
+            x->more += (int32_t)came;
             hy_staging->view.staged_pages += came;
             pages -= HY_MIN(came, pages);
         }

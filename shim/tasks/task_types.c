@@ -64,6 +64,15 @@ unsigned types_of(struct task_types *t, unsigned function, const uint32_t *pages
     return t->n++;
 }
 
+bool types_allow(struct task_types *t)
+{
+    struct account_sum s = {0};
+    for (unsigned i = 0; i < t->n; i++)
+        account_add(&s, &t->type[i].account);
+    t->allowed = account_allows(&s, t->allowed);
+    return t->allowed;
+}
+
 unsigned types_tell(const struct task_types *t, struct profile_task *ret)
 {
     unsigned n = 0;

@@ -7,6 +7,7 @@
 
 #include "settings/rules/profile.h"
 #include "tasks/rules/shadow.h"
+#include "tasks/rules/task_account.h"
 #include "tasks/rules/task_fit.h"
 #include "tasks/rules/task_verdict.h"
 
@@ -20,11 +21,13 @@ struct task_type {
     uint64_t ran; /* instances that ended */
     double uses;  /* of its data by known tasks, at most */
     struct task_fit fit;
+    struct task_account account;
     struct task_verdict verdict;
 };
 
 struct task_types { /* zeros at first */
     unsigned n;
+    bool allowed; /* data were staged, when last asked */
     struct task_type type[TYPES_MOST];
 };
 
@@ -32,6 +35,8 @@ struct task_types { /* zeros at first */
 unsigned types_of(struct task_types *t, unsigned function, const uint32_t *pages, unsigned needs);
 /* Nothing that a look at tasks of this function could tell would be acted on. */
 bool types_hopeless(const struct task_types *t, unsigned function, double slowdown, double move_ns);
+/* May data be staged, by what that has brought all types (rules/task_account.h)? */
+bool types_allow(struct task_types *t);
 /* What a later run may know of them: PROFILE_MAX_TASKS at most; how many. */
 unsigned types_tell(const struct task_types *t, struct profile_task *ret);
 /* For the report, the first `cap`; how many of all are given up. */

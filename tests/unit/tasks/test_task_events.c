@@ -61,7 +61,7 @@ static void many_write_and_one_reads(void **state)
     pthread_t t[THREADS];
     (void)state;
     assert_false(tasks_watched());
-    assert_int_equal(tasks_open(), 0);
+    tasks_open();
     assert_true(tasks_watched());
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&t[i], NULL, writer, NULL), 0);
