@@ -404,7 +404,7 @@ def ends(ctx):
 
 CASES = {name: simple(name) for name in (
     'fn_malloc', 'fn_calloc', 'fn_realloc', 'fn_reallocarray', 'fn_free', 'fn_aligned', 'fn_usable', 'fn_libc', 'fn_libc_names', 'fn_new',
-    'fn_mmap', 'fn_mremap', 'fn_pthread', 'fn_refused', 'hz_signals', 'hz_longjmp', 'hz_exceptions', 'hz_spawn',
+    'fn_mmap', 'fn_mremap', 'fn_pthread', 'fn_edges', 'fn_refused', 'hz_signals', 'hz_longjmp', 'hz_exceptions', 'hz_spawn',
     'hz_exit_race', 'hz_policy', 'hz_madvise', 'hz_stacks', 'hz_reserve', 'hz_syscalls', 'hz_fork_memory', 'hz_cross_free', 'hz_copies', 'hz_alignment', 'hz_shared_child', 'hz_atfork', 'hz_fork_load', 'fn_half_malloc', 'fn_lone_malloc')}
 CASES.update({
     'fn_stress': simple('fn_stress', '6000'), 'hz_exit_growth': simple('hz_exit_growth', '100'), 'hz_limits_inherited': simple('hz_limits', 'inherit'),

@@ -275,8 +275,8 @@ static void fills_pages(long fd, char *at, size_t bytes, bool fresh)
 
 static bool ours; /* the heap outlives what the libc's does not */
 
-/* Pages of a block that were given back are filled by the program when they are touched; and when it
- * is freed so, nobody waits for the program to fill the next one. */
+/* Pages of a block that were given back are filled by the program when they are touched; and when
+ * it is freed so, nobody waits for the program to fill the next one. */
 static void filled_again(long fd)
 {
     enum { BYTES = 1 << 20 };
