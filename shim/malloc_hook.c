@@ -154,7 +154,8 @@ HY_EXPORT void *aligned_alloc(size_t align, size_t n)
     return IS_OURS(aligned_alloc) ? memalign(align, n) : hy_own_memalign(align, n);
 }
 
-/* As with glibc, errno stays as it was but where there is no memory; *ret is untouched on failure. */
+/* As with glibc, errno stays as it was but where there is no memory; *ret is untouched on failure.
+ */
 HY_EXPORT int posix_memalign(void **ret, size_t align, size_t n)
 {
     int saved = errno;

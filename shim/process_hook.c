@@ -180,6 +180,7 @@ HY_EXPORT int prctl(int option, ...)
     X(SYS_madvise)                                                                                 \
     X(SYS_mlock)                                                                                   \
     X(SYS_mlock2)                                                                                  \
+    X(SYS_mseal)                                                                                   \
     X(SYS_shmat)
 
 /* Children without fork's handlers (fork_hook.c). */

@@ -19,17 +19,24 @@
 #define MADV_GUARD_INSTALL 102
 #endif
 
-void alter_pages(const void *addr, size_t len)
+/* `renewed`: when the block is freed. */
+static void change_pages(const void *addr, size_t len, bool renewed)
 {
     uintptr_t from = (uintptr_t)addr & ~(uintptr_t)(HY_PAGE - 1);
     if (len == 0 || len > PTRDIFF_MAX || !heap_overlaps(addr, len) || hy_guarded())
         return;
     int saved = errno;
     len = hy_align_up((uintptr_t)addr + len, HY_PAGE) - from;
-    heap_note_altered((void *)from, len);
+    if (renewed)
+        heap_note_altered((void *)from, len);
     if (supply_has_files() && !hy_locks_held())
         (void)heap_under_lock(HY_PM, (char *)from, len, true, supply_leave_file);
     errno = saved;
+}
+
+void alter_pages(const void *addr, size_t len)
+{
+    change_pages(addr, len, true);
 }
 
 /* Advice that stays with the page, and that its next owner would suffer from. */
@@ -116,6 +123,9 @@ bool alter_by_number(long nr, const long arg[5], void **ret)
         break;
     case SYS_shmat:
         runtime_attaches((int)arg[0], (void *)arg[1], how);
+        break;
+    case SYS_mseal: /* nothing can be mapped there any more, at a fork or after */
+        change_pages(addr, len, false);
         break;
     default: /* mlock, mlock2 */
         alter_pages(addr, len);

@@ -217,9 +217,11 @@ int runtime_ioctl(int fd, unsigned long request, void *arg)
 {
     void *base;
     size_t bytes;
+    bool wants = HY_UNLIKELY(os_track_wants(request, arg, &base, &bytes));
+    if (wants) /* of blocks, too: on ordinary memory, and not for whoever has the pages next */
+        alter_pages(base, bytes);
     int r = next_map()->ioctl(fd, request, arg);
-    if (HY_LIKELY(r != -1 || errno != EBUSY || !os_track_wants(request, arg, &base, &bytes)) ||
-        !active() || hy_locks_held())
+    if (HY_LIKELY(!wants || r != -1 || errno != EBUSY) || !active() || hy_locks_held())
         return r;
     hy_locks_enter();
     if (!control_ask(migrate_unmapped, base, bytes))

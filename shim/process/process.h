@@ -3,9 +3,14 @@
 #ifndef HYBRID_PROCESS_PROCESS_H
 #define HYBRID_PROCESS_PROCESS_H
 
+#include <sys/syscall.h>
 #include <sys/types.h>
 
 #include "base/types.h"
+
+#ifndef SYS_mseal /* Linux 6.10 */
+#define SYS_mseal 462
+#endif
 
 /* Settings and first decisions: once, by the constructor or by a hook that is called before it. */
 void runtime_prepare(void);

@@ -132,6 +132,12 @@ def altered(ctx):
     ctx.record('hz_altered small', got.out.decode().strip())
 
 
+def unusual(ctx):
+    """One thing that libc's heap does not outlive, only where ours serves."""
+    serves = ctx.setting.preload and ctx.setting.name not in ('passive', 'default')
+    ctx.run([os.path.join(ctx.bin, 'hz_unusual'), *(['ours'] if serves else [])], label='hz_unusual', timeout=250)
+
+
 def sanitized(ctx):
     """A race is told by the status, too."""
     argv = ['setarch', '-R', os.path.join(ctx.bin, 'hz_sanitized')]
@@ -399,14 +405,14 @@ def ends(ctx):
 
 CASES = {name: simple(name) for name in (
     'fn_malloc', 'fn_calloc', 'fn_realloc', 'fn_reallocarray', 'fn_free', 'fn_aligned', 'fn_usable', 'fn_libc', 'fn_libc_names', 'fn_new',
-    'fn_mmap', 'fn_mremap', 'fn_pthread', 'fn_refused', 'hz_signals', 'hz_longjmp', 'hz_exceptions', 'hz_spawn',
-    'hz_exit_race', 'hz_policy', 'hz_madvise', 'hz_stacks', 'hz_reserve', 'hz_syscalls', 'hz_fork_memory', 'hz_cross_free', 'hz_copies', 'hz_alignment', 'hz_shared_child', 'hz_atfork', 'hz_fork_load', 'hz_unusual', 'fn_half_malloc', 'fn_lone_malloc')}
+    'fn_mmap', 'fn_mremap', 'fn_pthread', 'fn_edges', 'fn_refused', 'hz_signals', 'hz_longjmp', 'hz_exceptions', 'hz_spawn',
+    'hz_exit_race', 'hz_policy', 'hz_madvise', 'hz_stacks', 'hz_reserve', 'hz_syscalls', 'hz_fork_memory', 'hz_cross_free', 'hz_copies', 'hz_alignment', 'hz_shared_child', 'hz_atfork', 'hz_fork_load', 'fn_half_malloc', 'fn_lone_malloc')}
 CASES.update({
     'fn_stress': simple('fn_stress', '6000'), 'hz_exit_growth': simple('hz_exit_growth', '100'), 'hz_limits_inherited': simple('hz_limits', 'inherit'),
     'hz_signal_exit': simple('hz_signal_calls', 'exit'), 'hz_signal_fork': simple('hz_signal_calls', 'fork'),
     'hz_signal_map': simple('hz_signal_calls', 'map'), 'hz_double_free': double_free,
     'hz_fork_threads': simple('hz_fork_threads', '60'), 'hz_thread_churn': simple('hz_thread_churn', '12000'),
-    'hz_cancel': cancel, 'hz_altered': altered, 'hz_sanitized': sanitized, 'hz_memcheck': memcheck, 'hz_qemu_user': qemu_user, 'hz_limits': limits, 'hz_data_limit': data_limit, 'hz_places': places, 'hz_mlockall': mlocked, 'hz_steered': steered, 'hz_stdio': stdio, 'hz_late': late, 'hz_ends': ends, 'hz_environment': bind_now, 'hz_dlopen': dlopen, 'hz_rights': rights, 'hz_descriptors': descriptors, 'hz_sandbox': sandbox, 'hz_born_confined': born_confined, 'hz_filter_moment': filter_moment, 'hz_remap': remap, 'hz_setlocale': setlocale, 'hz_deepbind': deepbind, 'fn_own_malloc': own_malloc, 'hz_full_pm': full_pm,
+    'hz_cancel': cancel, 'hz_altered': altered, 'hz_unusual': unusual, 'hz_sanitized': sanitized, 'hz_memcheck': memcheck, 'hz_qemu_user': qemu_user, 'hz_limits': limits, 'hz_data_limit': data_limit, 'hz_places': places, 'hz_mlockall': mlocked, 'hz_steered': steered, 'hz_stdio': stdio, 'hz_late': late, 'hz_ends': ends, 'hz_environment': bind_now, 'hz_dlopen': dlopen, 'hz_rights': rights, 'hz_descriptors': descriptors, 'hz_sandbox': sandbox, 'hz_born_confined': born_confined, 'hz_filter_moment': filter_moment, 'hz_remap': remap, 'hz_setlocale': setlocale, 'hz_deepbind': deepbind, 'fn_own_malloc': own_malloc, 'hz_full_pm': full_pm,
     'hz_full_file_system': full_file_system, 'hz_pm_gone_before': gone_before, 'hz_pm_gone_while_running': gone_while_running,
     'hz_no_shm': no_shm, 'hz_daemon': subreaper, 'hz_secure': secure, 'hz_thread_churn_long': thread_churn_long,
 })

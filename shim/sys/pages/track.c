@@ -173,7 +173,8 @@ int os_track_remove(struct os_track *t, void *base, size_t bytes)
 bool os_track_wants(unsigned long request, const void *arg, void **ret_base, size_t *ret_bytes)
 {
     const struct uffdio_register *reg = arg;
-    if ((uint32_t)request != UFFDIO_REGISTER || !reg) /* some callers extend its sign */
+    if ((uint32_t)request != UFFDIO_REGISTER || !os_can_read(&reg->range.start) ||
+        !os_can_read(&reg->range.len)) /* some callers extend its sign */
         return false;
     *ret_base = (void *)(uintptr_t)reg->range.start;
     *ret_bytes = reg->range.len;

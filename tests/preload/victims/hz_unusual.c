@@ -273,6 +273,39 @@ static void fills_pages(long fd, char *at, size_t bytes, bool fresh)
     CHECK(!fresh || all_zero(at, bytes));
 }
 
+static bool ours; /* the heap outlives what the libc's does not */
+
+/* Pages of a block that were given back are filled by the program when they are touched; and when
+ * it is freed so, nobody waits for the program to fill the next one. */
+static void filled_again(long fd)
+{
+    enum { BYTES = 1 << 20 };
+    static char page[4096];
+    char *p = aligned_alloc(4096, BYTES);
+    struct uffdio_register reg = {.range = {(uintptr_t)p, BYTES},
+                                  .mode = UFFDIO_REGISTER_MODE_MISSING};
+    memset(p, 1, BYTES);
+    memset(page, 5, sizeof(page));
+    if (ioctl((int)fd, UFFDIO_REGISTER, &reg) != 0)
+        return; /* the plain heap's may not be taken here */
+    CHECK(madvise(p, BYTES, MADV_DONTNEED) == 0);
+    for (size_t o = 0; o < BYTES; o += 4096) {
+        struct uffdio_copy c = {.dst = (uintptr_t)p + o, .src = (uintptr_t)page, .len = 4096};
+        CHECK(ioctl((int)fd, UFFDIO_COPY, &c) == 0); /* EEXIST: they were not missing */
+    }
+    CHECK(p[BYTES - 1] == 5);
+    CHECK(madvise(p, BYTES, MADV_DONTNEED) == 0);
+    if (!ours)
+        CHECK(ioctl((int)fd, UFFDIO_UNREGISTER, &reg.range) == 0);
+    free(p);
+    for (int i = 0; i < 30; i++) {
+        char *q = malloc(BYTES);
+        memset(q, i, BYTES);
+        if (i % 3)
+            free(q);
+    }
+}
+
 static void own_faults(void)
 {
     struct uffdio_api api = {.api = UFFD_API};
@@ -288,7 +321,32 @@ static void own_faults(void)
     fills_pages(fd, page_of(p), 3 << 20, false);
     memset(p, 1, 4 << 20);
     free(p);
+    filled_again(fd);
     close((int)fd);
+}
+
+#ifndef SYS_mseal
+#define SYS_mseal 462
+#endif
+
+/* Nothing can be mapped over it any more: a child still has memory of its own there. */
+static void sealed(void)
+{
+    char *p = aligned_alloc(4096, 1 << 20);
+    memset(p, 1, 1 << 20);
+    if (syscall(SYS_mseal, p, 1 << 19, 0) != 0)
+        return; /* not here, and not in the plain run */
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        memset(p, 2, 1 << 20);
+        free(p);
+        churn(7);
+        _exit(0);
+    }
+    CHECK(reap(child) == 0);
+    for (size_t i = 0; i < 1 << 20; i += 512)
+        CHECK(p[i] == 1);
 }
 
 static void namespaces(void)
@@ -301,7 +359,7 @@ static void namespaces(void)
         its_free(memset(its_malloc(i * 10 + 1), 1, i * 10 + 1));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
@@ -317,7 +375,10 @@ int main(void)
                 {"CPUs", own_cpus},
                 {"faults", own_faults},
                 {"namespaces", namespaces},
+                {"sealed", sealed},
                 {"timer", timer_threads}};
+    (void)argv;
+    ours = argc > 1;
     alarm(240);
     for (size_t i = 0; i < sizeof(part) / sizeof(part[0]); i++) {
         grow();
