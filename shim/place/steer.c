@@ -45,7 +45,8 @@ static struct heap_want default_want(void)
 /* Ask the profile, count for the report. Not under the guard. */
 static void look_up_site(size_t n, struct heap_want *w)
 {
-    site_id id = w->weight > 1 ? sites_capture() : sites_nth(sites_capture(), n);
+    bool large = w->weight == 1 && n >= site_from; /* those alone are numbered */
+    site_id id = large ? sites_nth(sites_capture(), n) : sites_capture();
     w->site = id;
     sites_note_alloc(id, n, w->weight);
     w->part = planned_alloc(id, n, w->weight, &w->tier);
@@ -300,18 +301,33 @@ static HY_COLD void *sited(size_t n)
     return p ? p : hy_next.malloc(n);
 }
 
+/* Too large for a span: a run of pages, which knows its site. */
+static HY_COLD void *sited_run(size_t n, enum request how)
+{
+    if (may_ask()) {
+        struct heap_want w = default_want();
+        look_up_site(n, &w);
+        void *p = from_heaps(n, how, &w);
+        if (p)
+            return p;
+    }
+    return how == ZEROED ? hy_next.calloc(1, n) : hy_next.malloc(n);
+}
+
 static void *site_malloc(size_t n)
 {
-    if (n < HY_MIN(site_from, SIZECLASS_MAX) && sites_may_steer(__builtin_return_address(0)))
-        return sited(n);
+    if (n < site_from && sites_may_steer(__builtin_return_address(0)))
+        return n > SIZECLASS_MAX ? sited_run(n, PLAIN) : sited(n);
     return steer_malloc(n);
 }
 
 static void *site_calloc(size_t count, size_t size)
 {
     size_t n;
-    if (!__builtin_mul_overflow(count, size, &n) && n < HY_MIN(site_from, SIZECLASS_MAX) &&
+    if (!__builtin_mul_overflow(count, size, &n) && n < site_from &&
         sites_may_steer(__builtin_return_address(0))) {
+        if (n > SIZECLASS_MAX)
+            return sited_run(n, ZEROED);
         void *p = sited(n);
         return p ? memset(p, 0, n) : NULL;
     }

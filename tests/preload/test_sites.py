@@ -108,6 +108,13 @@ class SitesTest(driven.DrivenCase):
         _, dram, pm = self.run_with(profile, ['a 12288', 'b 6144'])
         self.assertEqual((dram, pm), (6, 12))
 
+    def test_blocks_of_some_pages_are_where_the_profile_says(self):
+        for kib in 4, 12, 40, 60:
+            count = 6 * MIB // (kib * KIB)
+            named = self.profile(section('a', 6 * MIB, 0, block=kib * KIB, tier='pm', count=count))
+            _, dram, pm = self.run_with(named, ['a %d' % kib] * count)
+            self.assertEqual((dram, pm), (0, 6), kib)
+
     def test_what_does_not_come_is_not_kept_for_ever(self):
         profile = self.profile(section('a', 8 * MIB, 9000000))
         _, dram, pm = self.run_with(profile, ['d 5120'])
