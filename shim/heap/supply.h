@@ -37,7 +37,8 @@ int supply_release(enum hy_tier t, void *base, size_t bytes);
  * runs, its last fill is waited for (up to 2 s), and there is no other. */
 int supply_load(char *err, size_t err_cap);
 bool supply_loaded(void);
-/* So much PM in one piece can be taken afterwards; -errno: it is not to be had. Not from malloc. */
+/* So much PM in one piece can be taken afterwards; 1: memkind was asked for it; -errno: it is not to
+ * be had. Not from malloc. */
 int supply_fill(size_t bytes);
 /* All of it has just been locked in memory (mlockall): what of the stock is in [base, base+bytes)
  * need not be. It is locked when it is taken, if the program still wants that. Under the pages

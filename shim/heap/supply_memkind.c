@@ -200,6 +200,14 @@ bool supply_runs_low(void)
     return s->opened && most_left(s) < s->opened / RESERVE_SHARE;
 }
 
+/* The next segment is made before the last one is used up, unless all of it would be in memory or
+ * missing elsewhere: segments are small there, so it would be one after the other. */
+static bool wants_next(const struct tier_supply *s)
+{
+    return s->n_pieces == 0 ||
+           (supply_runs_low() && !strict_overcommit && !os_is_limited() && !os_locks_future());
+}
+
 int supply_fill(size_t bytes)
 {
     struct tier_supply *s = &hy_supply[HY_PM];
@@ -212,9 +220,10 @@ int supply_fill(size_t bytes)
     if (e == 0) {
         hy_guard_enter();
         hy_lock_take(&gate);
-        if (most_left(s) < bytes || s->n_pieces == 0) {
+        if (most_left(s) < bytes || wants_next(s)) {
             wait_at_exit(); /* with the gate: no fork meets the libc's lock */
             e = open_segment(s, bytes);
+            e = e ? e : 1;
         }
         hy_lock_release(&gate);
         hy_guard_leave();

@@ -236,19 +236,22 @@ static int load_memkind(void)
 int engage_pm(size_t bytes)
 {
     static int failed;
+    static unsigned first; /* of its libraries */
     hy_guard_enter();
     bool room = supply_loaded() || os_limits_leave(LOAD_ROOM, LOAD_DATA);
     if ((hy_machine.backend == HY_PM_FILE && os_data_limit() != UINT64_MAX) || /* supply.c */
         !malloc_is_one_family()) /* as libnuma's constructor has its lines from getline */
         room = false;
-    unsigned first = failed || !room || supply_loaded() ? 0 : dl_count_objects();
-    if (first)
+    bool load = !failed && room && !supply_loaded();
+    if (load) {
+        first = dl_count_objects();
         failed = load_memkind();
+    }
     int e = failed ? failed : !room ? -ENOMEM : supply_fill(bytes);
-    if (first) /* not before it has served once: most of its code is for that */
+    if ((load || e > 0) && first) /* its code is of no use until it serves again */
         dl_drop_clean_pages(first);
     hy_guard_leave();
-    return e;
+    return HY_MIN(e, 0);
 }
 
 /* Is there somebody who will not wait until DRAM is full? */

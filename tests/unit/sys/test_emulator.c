@@ -181,9 +181,17 @@ static void supply_tells(void **state)
     for (int t = 0; t < HY_TIERS; t++)
         p[t] = take_named((enum hy_tier)t, HY_MIB);
     assert_null(supply_take(HY_PM, more)); /* much of PM is taken only where it was made ready */
-    assert_int_equal(supply_fill(more), 0);
+    assert_int_equal(supply_fill(more), 1);
     (void)take_named(HY_PM, more);
     assert_true(take_named(HY_PM, HY_MIB) == p[HY_PM] + HY_MIB); /* and a little as before */
+    /* The next is ready before anybody waits for it, if what is left is little beside what was
+     * used. */
+    while (supply_take(HY_PM, 8 * HY_MIB))
+        ;
+    assert_false(supply_is_short(HY_MIB));
+    assert_int_equal(supply_fill(HY_MIB), 1);
+    assert_int_equal(supply_fill(HY_MIB), 0);
+    (void)take_named(HY_PM, more);
     memset(p[HY_PM], 1, HY_MIB);
     assert_int_equal(supply_purge(HY_PM, p[HY_PM], HY_MIB), 0);
     assert_int_equal(discarded.calls, 1);
