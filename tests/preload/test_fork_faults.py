@@ -19,7 +19,7 @@ CASES = (('one memory', {'HYBRID_PM': 'none'}, 4),
          ('on PM', {**STEERED, 'HYBRID_START': '0', 'HYBRID_POLICY': 'pm'}, 54))
 STARTS = (('one memory', {'HYBRID_PM': 'none'}, 23),
           ('defaults', STEERED, 38),
-          ('at once', {**STEERED, 'HYBRID_START': '0'}, 44))
+          ('at once', {**STEERED, 'HYBRID_START': '0'}, 45))
 
 
 def faults(program, settings, *argv):
