@@ -21,7 +21,7 @@ CASES = (('one memory', {'HYBRID_PM': 'none'}, '0', 4),
          ('much on PM', ON_PM, '100', 75))
 STARTS = (('one memory', {'HYBRID_PM': 'none'}, 23),
           ('defaults', STEERED, 38),
-          ('at once', {**STEERED, 'HYBRID_START': '0'}, 44))
+          ('at once', {**STEERED, 'HYBRID_START': '0'}, 45))
 
 
 def faults(program, settings, *argv):
