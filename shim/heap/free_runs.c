@@ -6,6 +6,9 @@
 struct pages hy_pages[HY_TIERS];
 /* Others have a use for what is free. */
 static enum heap_dram dram;
+/* What was found when DRAM was short the last time; and the pages that the kernel still has. */
+static enum heap_dram when_short = HEAP_DRAM_SHORT;
+static int64_t dram_left = INT64_MAX;
 
 /* What is known of a free run: as in struct granule. */
 struct free_run {
@@ -105,7 +108,7 @@ static void enter_rest(struct pages *p, uint32_t i, struct free_run run, uint32_
         enter(p, i, rest);
 }
 
-void free_cut(enum hy_tier t, uint32_t i, uint32_t skip, uint32_t len)
+uint32_t free_cut(enum hy_tier t, uint32_t i, uint32_t skip, uint32_t len)
 {
     struct pages *p = &hy_pages[t];
     const struct granule *g = &hy_hg.g[i];
@@ -123,6 +126,7 @@ void free_cut(enum hy_tier t, uint32_t i, uint32_t skip, uint32_t len)
         enter_rest(p, i, run, skip, len);
     if (taken)
         charge_in_any_case(t, (uint64_t)taken << HEAP_GRANULE_SHIFT);
+    return taken;
 }
 
 /* Memory goes back to the system, and its addresses where they are short. 0 or -errno. */
@@ -298,19 +302,41 @@ void pages_decay(enum hy_tier t, size_t max_bytes)
     hy_lock_release(&p->lock);
 }
 
-void heap_set_dram(enum heap_dram now)
+/* Under the lock. */
+static void give_back_as(enum hy_tier t, enum heap_dram before, enum heap_dram now)
+{
+    struct pages *p = &hy_pages[t];
+    parked_drain(t);
+    if (before < HEAP_DRAM_CHEAP && now >= HEAP_DRAM_CHEAP)
+        free_purge_down_to(t, keep_limit(&p->keep, live_pages(p), KEEP_LITTLE));
+    else if (now == HEAP_DRAM_SHORT && by_place(t))
+        sift_all(t);
+}
+
+void heap_set_dram(enum heap_dram now, uint64_t left)
 {
     enum heap_dram before = __atomic_exchange_n(&dram, now, __ATOMIC_RELAXED);
+    if (now >= HEAP_DRAM_CHEAP)
+        __atomic_store_n(&when_short, now, __ATOMIC_RELAXED);
+    __atomic_store_n(&dram_left, left == UINT64_MAX ? INT64_MAX : (int64_t)(left / HY_PAGE),
+                     __ATOMIC_RELAXED);
     for (int t = 0; now > before && t < HY_TIERS; t++) {
         hy_lock_take(&hy_pages[t].lock);
-        struct pages *p = &hy_pages[t];
-        parked_drain((enum hy_tier)t);
-        if (before < HEAP_DRAM_CHEAP && now >= HEAP_DRAM_CHEAP)
-            free_purge_down_to((enum hy_tier)t, keep_limit(&p->keep, live_pages(p), KEEP_LITTLE));
-        else if (now == HEAP_DRAM_SHORT && by_place((enum hy_tier)t))
-            sift_all((enum hy_tier)t);
+        give_back_as((enum hy_tier)t, before, now);
         hy_lock_release(&hy_pages[t].lock);
     }
+}
+
+void free_note_fresh(enum hy_tier t, uint32_t pages)
+{
+    if (t != HY_DRAM || pages == 0 || __atomic_load_n(&dram_left, __ATOMIC_RELAXED) == INT64_MAX)
+        return;
+    int64_t left = __atomic_sub_fetch(&dram_left, pages, __ATOMIC_RELAXED);
+    enum heap_dram before = __atomic_load_n(&dram, __ATOMIC_RELAXED);
+    if (left >= 0 || before >= HEAP_DRAM_CHEAP || when_short == HEAP_DRAM_CHEAP)
+        return;
+    __atomic_store_n(&dram, HEAP_DRAM_SHORT, __ATOMIC_RELAXED);
+    give_back_as(t, before, HEAP_DRAM_SHORT);
 }
 
 void pages_purge_all(enum hy_tier t)

@@ -47,10 +47,15 @@ void free_add(enum hy_tier t, uint32_t i, uint32_t len, uint64_t charged);
 bool free_add_purged(enum hy_tier t, uint32_t i, uint32_t len, uint64_t charged);
 /* The same of one that has been mapped afresh: nothing has to go back. */
 void free_add_renewed(enum hy_tier t, uint32_t i, uint32_t len, uint64_t charged);
-/* Take [i+skip, i+skip+len) out of the free run i. What was dirty is charged in full then. */
-void free_cut(enum hy_tier t, uint32_t i, uint32_t skip, uint32_t len);
+/* Take [i+skip, i+skip+len) out of the free run i. What was dirty is charged in full then. Returns
+ * how many of its pages may be holes. */
+uint32_t free_cut(enum hy_tier t, uint32_t i, uint32_t skip, uint32_t len);
 /* At most so many granules of what is free stay dirty. */
 void free_purge_down_to(enum hy_tier t, uint64_t granules);
+/* So many pages are about to be touched for the first time. If the kernel has no DRAM for all of
+ * them any more, what lies free here goes back now, and not only when somebody looks: they get it.
+ */
+void free_note_fresh(enum hy_tier t, uint32_t pages);
 /* May so many pages more wait in parked.c? Only while DRAM is ample. */
 bool free_may_park(enum hy_tier t, uint32_t len);
 /* pages.c: as pages_free. */

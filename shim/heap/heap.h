@@ -150,7 +150,7 @@ void heap_decay(enum hy_tier t, size_t max_bytes);
 /* How much DRAM the kernel still has for who touches memory next. While it is short, what is freed
  * of it goes back at once; when it is no longer ample, no run waits for its like (parked.h). */
 enum heap_dram { HEAP_DRAM_AMPLE, HEAP_DRAM_SCARCE, HEAP_DRAM_CHEAP, HEAP_DRAM_SHORT };
-void heap_set_dram(enum heap_dram now);
+void heap_set_dram(enum heap_dram now, uint64_t left); /* so many bytes; UINT64_MAX: not known */
 void heap_trim(enum hy_tier t); /* all that is free, this thread's cache included */
 void heap_get_stats(enum hy_tier t, struct heap_stats *ret);
 /* Sampling: bytes between samples of a thread, INT64_MAX = off; a thread sees a change within

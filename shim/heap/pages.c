@@ -201,8 +201,7 @@ static uint32_t alloc_run(enum hy_tier t, uint32_t len, uint32_t align, uint64_t
         }
     }
     if (i != NO_GRANULE) {
-        uint32_t total = g[i].len, dirty = g[i].beyond;
-        free_cut(t, i, skip, len);
+        uint32_t total = g[i].len, dirty = g[i].beyond, holes = free_cut(t, i, skip, len);
         mark_run(i + skip, len, as);
         i += skip;
         g[i].beyond = 0;
@@ -222,6 +221,7 @@ static uint32_t alloc_run(enum hy_tier t, uint32_t len, uint32_t align, uint64_t
         p->large_allocs += size != 0;
         note_peak(p);
         *ret_zeroed = kind == RUN_CLEAN;
+        free_note_fresh(t, kind == RUN_CLEAN ? len : holes);
     }
     return i;
 }

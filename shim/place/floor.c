@@ -85,7 +85,7 @@ void floor_tick(void)
     is_short = free < hy_machine.dram_bytes / (is_short ? SHORT / 2 : SHORT);
     bool is_ample = free >= hy_machine.dram_bytes / AMPLE;
     if (is_short)
-        heap_set_dram(idle_is_kept() ? HEAP_DRAM_CHEAP : HEAP_DRAM_SHORT);
+        heap_set_dram(idle_is_kept() ? HEAP_DRAM_CHEAP : HEAP_DRAM_SHORT, free);
     else
-        heap_set_dram(is_ample ? HEAP_DRAM_AMPLE : HEAP_DRAM_SCARCE);
+        heap_set_dram(is_ample ? HEAP_DRAM_AMPLE : HEAP_DRAM_SCARCE, free);
 }

@@ -113,7 +113,7 @@ static void upkeep(unsigned round)
     if (round % 4096 == 0)
         heap_trim(HY_DRAM);
     if (round % 256 == 0) /* others want DRAM now and then */
-        heap_set_dram((enum heap_dram)(round / 256 % 3));
+        heap_set_dram((enum heap_dram)(round / 256 % 3), UINT64_MAX);
 }
 
 static int finish(void)

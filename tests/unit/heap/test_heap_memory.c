@@ -351,7 +351,7 @@ static void what_lies_on_pm_is_kept_where_dram_is_short(void **state)
         heap_decay(HY_DRAM, SIZE_MAX);
     void *live = heap_alloc(32 * HY_MIB, &dram);
     heap_trim(HY_DRAM);
-    heap_set_dram(HEAP_DRAM_SHORT);
+    heap_set_dram(HEAP_DRAM_SHORT, UINT64_MAX);
     uint64_t before = charged[HY_DRAM];
     char *last = NULL;
     for (int i = 0; i < 6; i++) {
@@ -376,7 +376,7 @@ static void what_lies_on_pm_is_kept_where_dram_is_short(void **state)
     assert_true(heap_is_valid());
     heap_trim(HY_DRAM);
     assert_int_equal(charged[HY_DRAM], before);
-    heap_set_dram(HEAP_DRAM_AMPLE);
+    heap_set_dram(HEAP_DRAM_AMPLE, UINT64_MAX);
     far_from = far_to = NULL;
     heap_free(live);
 }
@@ -457,9 +457,9 @@ static void nothing_waits_for_ever(void **state)
         assert_in_range(charged[HY_DRAM] - before, 1, HY_MIB + HEAP_CHUNK); /* keep_limit */
         pid_t child = how == 2 ? fork() : 0;
         if (child == 0 && how == 0) {
-            heap_set_dram(HEAP_DRAM_SHORT);
+            heap_set_dram(HEAP_DRAM_SHORT, UINT64_MAX);
             leave_blocks_of_some_pages();
-            heap_set_dram(HEAP_DRAM_AMPLE);
+            heap_set_dram(HEAP_DRAM_AMPLE, UINT64_MAX);
         } else if (child == 0) {
             for (int i = 0; i < 2; i++) /* free, and not used since the last time */
                 heap_decay(HY_DRAM, SIZE_MAX);

@@ -23,7 +23,7 @@ static void idle_dram_is_kept_where_it_is_cheap(void **state)
     (void)state;
     void *live = heap_alloc(32 * HY_MIB, &dram);
     heap_trim(HY_DRAM);
-    heap_set_dram(HEAP_DRAM_SHORT);
+    heap_set_dram(HEAP_DRAM_SHORT, UINT64_MAX);
     far_from = base; /* some PM in it, so that its addresses are kept */
     uint64_t before = charged[HY_DRAM];
     for (int i = 0; i < 8; i++) {
@@ -36,18 +36,18 @@ static void idle_dram_is_kept_where_it_is_cheap(void **state)
     uint64_t retaken = s.retaken_pages;
     assert_in_range(s.idle_pages, SIZE / HY_PAGE / 2, SIZE / HY_PAGE);
 
-    heap_set_dram(HEAP_DRAM_CHEAP);
+    heap_set_dram(HEAP_DRAM_CHEAP, UINT64_MAX);
     (void)make_and_free();
     assert_in_range(charged[HY_DRAM] - before, SIZE, SIZE + HY_MIB / 4);
     heap_get_stats(HY_DRAM, &s);
     assert_in_range(s.retaken_pages - retaken, SIZE / HY_PAGE / 2, SIZE / HY_PAGE);
 
-    heap_set_dram(HEAP_DRAM_SHORT);
+    heap_set_dram(HEAP_DRAM_SHORT, UINT64_MAX);
     assert_in_range(charged[HY_DRAM] - before, SIZE / 2, SIZE / 2 + HY_MIB / 4);
     assert_true(heap_is_valid());
     heap_trim(HY_DRAM);
     assert_int_equal(charged[HY_DRAM], before);
-    heap_set_dram(HEAP_DRAM_AMPLE);
+    heap_set_dram(HEAP_DRAM_AMPLE, UINT64_MAX);
     far_from = far_to = NULL;
     heap_free(live);
 }
@@ -111,11 +111,11 @@ static void few_live_blocks_keep_few_pages(void **state)
 {
     (void)state;
     heap_trim(HY_DRAM);
-    heap_set_dram(HEAP_DRAM_SHORT);
+    heap_set_dram(HEAP_DRAM_SHORT, UINT64_MAX);
     grow_beside_few(320, 2560);
     grow_beside_few(640, 2560);
     grow_beside_few(1152, 2560);
-    heap_set_dram(HEAP_DRAM_AMPLE);
+    heap_set_dram(HEAP_DRAM_AMPLE, UINT64_MAX);
 }
 
 enum { THREADS = 4, SLOTS = 600, CHANGES = 60000 };
@@ -152,16 +152,16 @@ static void threads_find_what_they_wrote(void **state)
     pthread_t thread[THREADS];
     void *wrong;
     (void)state;
-    heap_set_dram(HEAP_DRAM_SHORT);
+    heap_set_dram(HEAP_DRAM_SHORT, UINT64_MAX);
     for (uintptr_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, changes_blocks, (void *)(i + 1)), 0);
     for (int i = 0; i < 2000; i++)
-        heap_set_dram(i % 2 ? HEAP_DRAM_SHORT : HEAP_DRAM_CHEAP);
+        heap_set_dram(i % 2 ? HEAP_DRAM_SHORT : HEAP_DRAM_CHEAP, UINT64_MAX);
     for (int i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_join(thread[i], &wrong), 0);
         assert_null(wrong);
     }
-    heap_set_dram(HEAP_DRAM_AMPLE);
+    heap_set_dram(HEAP_DRAM_AMPLE, UINT64_MAX);
     assert_true(heap_is_valid());
 }
 
@@ -178,7 +178,7 @@ static void the_lowest_blocks_serve_first(void **state)
         high = p[i] > p[high] ? i : high;
     }
     heap_trim(HY_DRAM); /* the thread's cache as well */
-    heap_set_dram(HEAP_DRAM_SHORT);
+    heap_set_dram(HEAP_DRAM_SHORT, UINT64_MAX);
     char *first = p[low];
     heap_free(p[low]);
     cache_flush_thread();
@@ -186,19 +186,39 @@ static void the_lowest_blocks_serve_first(void **state)
     cache_flush_thread();
     assert_ptr_equal(p[low] = heap_alloc(HY_PAGE, &dram), first);
     p[high] = heap_alloc(HY_PAGE, &dram);
-    heap_set_dram(HEAP_DRAM_AMPLE);
+    heap_set_dram(HEAP_DRAM_AMPLE, UINT64_MAX);
     for (unsigned i = 0; i < N; i++)
         heap_free(p[i]);
+    assert_true(heap_is_valid());
+}
+
+/* Who is about to touch more than DRAM has left gets what lies free here, and not after the next
+ * look only. */
+static void idle_dram_goes_as_dram_ends(void **state)
+{
+    (void)state;
+    heap_trim(HY_DRAM);
+    heap_set_dram(HEAP_DRAM_SHORT, 0);
+    heap_set_dram(HEAP_DRAM_SCARCE, 6 * HY_MIB);
+    uint64_t before = charged[HY_DRAM];
+    heap_free(heap_alloc(HY_MIB, &dram));
+    assert_in_range(charged[HY_DRAM] - before, HY_MIB, HY_MIB + HY_PAGE); /* kept for the next */
+    void *fits = heap_alloc(4 * HY_MIB, &dram);
+    assert_in_range(charged[HY_DRAM] - before, 5 * HY_MIB, 5 * HY_MIB + 2 * HY_PAGE);
+    void *large = heap_alloc(4 * HY_MIB, &dram);
+    assert_in_range(charged[HY_DRAM] - before, 8 * HY_MIB, 8 * HY_MIB + 2 * HY_PAGE);
+    heap_free(fits);
+    heap_free(large);
+    heap_set_dram(HEAP_DRAM_AMPLE, UINT64_MAX);
     assert_true(heap_is_valid());
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        HEAP_TEST(the_lowest_blocks_serve_first),
-        HEAP_TEST(few_live_blocks_keep_few_pages),
-        HEAP_TEST(threads_find_what_they_wrote),
-        HEAP_TEST(idle_dram_is_kept_where_it_is_cheap),
+        HEAP_TEST(the_lowest_blocks_serve_first), HEAP_TEST(few_live_blocks_keep_few_pages),
+        HEAP_TEST(threads_find_what_they_wrote),  HEAP_TEST(idle_dram_is_kept_where_it_is_cheap),
+        HEAP_TEST(idle_dram_goes_as_dram_ends),
     };
     return cmocka_run_group_tests(tests, make_heap, NULL);
 }
