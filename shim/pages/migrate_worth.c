@@ -38,8 +38,7 @@ bool worth_begin(struct migrate_worth *v, uint64_t page_ns)
     v->line = work_line_worth(figures_here(), &work, work.pm_reads, work.pm_writes);
     v->threads = work.threads;
     cpus = cpus_of_program(&all);
-    v->cpu_ns = worth_cpu_ns((double)page_ns, work_waits_for_a_thread(figures_here(), &work),
-                             v->threads, all, cpus);
+    v->cpu_ns = worth_cpu_ns((double)page_ns, v->threads, all, cpus);
     v->rule = worth_rule(&v->line, ++v->passes);
     sampler_price(&v->rule);
     return true;

@@ -277,16 +277,6 @@ double work_dram_line(const struct machine_figures *f, const struct work *k)
     return HY_MAX(there - here, 0) / lines;
 }
 
-double work_waits_for_a_thread(const struct machine_figures *f, const struct work *k)
-{
-    double here = work_time(f, k, k->pm_reads, k->pm_writes, k->threads).total_ns;
-    struct work more = *k;
-
-    more.compute_ns += SLOPE * here * k->threads;
-    double there = work_time(f, &more, k->pm_reads, k->pm_writes, k->threads).total_ns;
-    return here > 0 ? hy_clamp((there - here) / (SLOPE * here), 0, 1) : 0;
-}
-
 double work_chained(const struct work *k)
 {
     double random = 1 - k->foreseen;

@@ -58,9 +58,6 @@ struct line_worth work_line_worth(const struct machine_figures *f, const struct 
                                   double pm_reads, double pm_writes);
 /* What one line more costs that is read from DRAM and written back: of the program's whole time. */
 double work_dram_line(const struct machine_figures *f, const struct work *work);
-/* By how much the program takes longer if all its threads do, 0 to 1: the less, the more it waits
- * for the bandwidth of a memory. */
-double work_waits_for_a_thread(const struct machine_figures *f, const struct work *work);
 /* `pm`: share of reads and writes on PM. */
 struct work_time work_time(const struct machine_figures *f, const struct work *work,
                            double pm_reads, double pm_writes, double threads);

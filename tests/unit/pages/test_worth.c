@@ -250,15 +250,13 @@ static void many_threads_pay_less_for_a_move(void **state)
 static void a_move_takes_a_cpu_where_none_is_idle(void **state)
 {
     (void)state;
-    assert_float_equal(worth_cpu_ns(4000, 1, 20, 20, 20), 4000, 1e-6);
-    assert_float_equal(worth_cpu_ns(4000, 1, 10.5, 20, 20), 2000, 1e-6); /* half of the time all */
-    assert_float_equal(worth_cpu_ns(4000, 1, 15, 40, 8), 4000, 1e-6);
-    assert_float_equal(worth_cpu_ns(4000, 1, 1, 20, 20), 0, 1e-6);
-    assert_float_equal(worth_cpu_ns(4000, 0, 20, 20, 20), 0, 1e-6); /* it waits for memory */
-    assert_float_equal(worth_cpu_ns(4000, 1, 16, 16, 20), 0, 1e-6);
-    assert_float_equal(worth_cpu_ns(4000, 1, 1, 1, 1), 4000, 1e-6);
-    assert_float_equal(worth_cpu_ns(4000, 1, 20, 20, 0), 0,
-                       1e-6); /* not known, or others are ours */
+    assert_float_equal(worth_cpu_ns(4000, 20, 20, 20), 4000, 1e-6);
+    assert_float_equal(worth_cpu_ns(4000, 10.5, 20, 20), 2000, 1e-6); /* half of the time all */
+    assert_float_equal(worth_cpu_ns(4000, 15, 40, 8), 4000, 1e-6);
+    assert_float_equal(worth_cpu_ns(4000, 1, 20, 20), 0, 1e-6);
+    assert_float_equal(worth_cpu_ns(4000, 16, 16, 20), 0, 1e-6);
+    assert_float_equal(worth_cpu_ns(4000, 1, 1, 1), 4000, 1e-6);
+    assert_float_equal(worth_cpu_ns(4000, 20, 20, 0), 0, 1e-6); /* not known, or others are ours */
 }
 
 int main(void)
