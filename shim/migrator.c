@@ -249,7 +249,7 @@ static bool look(struct migrate_pass *pass)
 {
     uint64_t blocks = sampler_blocks(), start = clock_now_ns(), spent = clock_spent_ns();
     uint64_t budget = m.pace.interval / 1000 * m.pace.limits.core_permille;
-    m.priced = worth_begin(&m.worth, m.pace.move_ns);
+    m.priced = worth_begin(&m.worth);
     unsigned n = sampler_begin(coverage_share(blocks, m.block_ns, budget));
     for (unsigned i = 0; i < HISTORY_ROUNDS; i++) {
         if (!clock_rest_until(start + (i + 1) * look_ns() / HISTORY_ROUNDS))

@@ -5,8 +5,6 @@
 #include "classify/figures.h"
 #include "core/purse.h"
 #include "pages/sampler.h"
-#include "threadcap.h"
-#include "threads/confine.h"
 
 /* An exchange shall pay in this part of the time that the program has run: it may end at any
  * moment, and is as likely to run for as long again as not. */
@@ -14,19 +12,8 @@
 /* Of one phase; fewer passes take luck for heat. */
 #define EVIDENCE 8u
 
-/* CPUs that it may use and that its threads are not kept from: those others are ours. */
-static unsigned cpus_of_program(unsigned *ret_threads)
+bool worth_begin(struct migrate_worth *v)
 {
-    struct threadcap_view t;
-    struct hy_cpus base;
-    threadcap_get(&t);
-    *ret_threads = t.live;
-    return t.held == 0 && threadcap_base(&base) ? cpus_count(&base) : 0;
-}
-
-bool worth_begin(struct migrate_worth *v, uint64_t page_ns)
-{
-    unsigned all, cpus;
     struct window w;
     struct work work;
     uint64_t number;
@@ -37,8 +24,6 @@ bool worth_begin(struct migrate_worth *v, uint64_t page_ns)
         return false;
     v->line = work_line_worth(figures_here(), &work, work.pm_reads, work.pm_writes);
     v->threads = work.threads;
-    cpus = cpus_of_program(&all);
-    v->cpu_ns = worth_cpu_ns((double)page_ns, v->threads, all, cpus);
     v->rule = worth_rule(&v->line, ++v->passes);
     sampler_price(&v->rule);
     return true;
@@ -46,7 +31,7 @@ bool worth_begin(struct migrate_worth *v, uint64_t page_ns)
 
 static double move_ns(const struct migrate_worth *v, enum hy_tier to)
 {
-    return worth_move_ns(figures_here(), to, v->threads) + v->cpu_ns;
+    return worth_move_ns(figures_here(), to, v->threads);
 }
 
 double worth_exchange_ns(const struct migrate_worth *v)

@@ -14,7 +14,6 @@ struct migrate_worth {
     struct line_worth line; /* by the last window */
     struct worth_rule rule;
     double threads;                 /* of the program, running in that window */
-    double cpu_ns;                  /* a CPU that its threads lose to who moves, for a page */
     double most_units;              /* an access of the last passes is worth at most */
     struct worth_foretold foretold; /* of late */
     uint8_t below[SCORES];
@@ -23,9 +22,8 @@ struct migrate_worth {
     struct regret_trial trial;       /* the purse's share in it */
 };
 
-/* Before a look; a page takes `page_ns` to move, of late. False: accesses are not counted, or
- * nothing is known of the program yet. */
-bool worth_begin(struct migrate_worth *v, uint64_t page_ns);
+/* Before a look. False: accesses are not counted, or nothing is known of the program yet. */
+bool worth_begin(struct migrate_worth *v);
 /* What it costs the program that two pages change places. */
 double worth_exchange_ns(const struct migrate_worth *v);
 /* Have so many passes been counted that others may go by them? */

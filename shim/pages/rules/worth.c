@@ -78,15 +78,6 @@ double worth_move_ns(const struct machine_figures *f, enum hy_tier to, double th
     return HY_PAGE / 64 * stream / HY_MAX(threads, 1.0) + (mbs > 0 ? HY_PAGE * 1000 / mbs : 1);
 }
 
-double worth_cpu_ns(double page_ns, double threads, unsigned all, unsigned cpus)
-{
-    if (cpus == 0 || all < cpus)
-        return 0;
-    /* A program runs as many threads as it can, or one. */
-    return page_ns *
-           (cpus > 1 ? hy_clamp((threads - 1) / (cpus - 1), 0, 1) : hy_clamp(threads, 0, 1));
-}
-
 /* May pages of these means change places? */
 static bool pays(const struct worth_exchange *x, double hot, double cold)
 {

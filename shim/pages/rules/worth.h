@@ -52,10 +52,6 @@ double worth_foretells(struct worth_foretold *late, const struct worth_foretold 
 /* What it costs the program that a page moves to `to`: the whole program waits for its transfer, if
  * PM is what it waits for, and one of its threads for the lines, which have left the caches. */
 double worth_move_ns(const struct machine_figures *f, enum hy_tier to, double threads);
-/* Who moves pages needs a CPU. While all of them run the program, it is one of its threads that
- * waits, and with barriers the others wait for that one. Of `page_ns` that a page takes, what the
- * program loses: `threads` run in the mean, of so many that there are. */
-double worth_cpu_ns(double page_ns, double threads, unsigned all, unsigned cpus);
 
 /* An exchange: what a unit of a mean is worth in a pass (ns), what an exchange of two pages costs
  * the program, and how many passes it shall pay back in. */

@@ -246,19 +246,6 @@ static void many_threads_pay_less_for_a_move(void **state)
     assert_float_equal(worth_move_ns(&f, HY_PM, 0), 1920 + 4000, 1e-6); /* none ran at the time */
 }
 
-/* Where all CPUs are the program's, its threads wait while one of them moves pages. */
-static void a_move_takes_a_cpu_where_none_is_idle(void **state)
-{
-    (void)state;
-    assert_float_equal(worth_cpu_ns(4000, 20, 20, 20), 4000, 1e-6);
-    assert_float_equal(worth_cpu_ns(4000, 10.5, 20, 20), 2000, 1e-6); /* half of the time all */
-    assert_float_equal(worth_cpu_ns(4000, 15, 40, 8), 4000, 1e-6);
-    assert_float_equal(worth_cpu_ns(4000, 1, 20, 20), 0, 1e-6);
-    assert_float_equal(worth_cpu_ns(4000, 16, 16, 20), 0, 1e-6);
-    assert_float_equal(worth_cpu_ns(4000, 1, 1, 1), 4000, 1e-6);
-    assert_float_equal(worth_cpu_ns(4000, 20, 20, 0), 0, 1e-6); /* not known, or others are ours */
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,7 +259,6 @@ int main(void)
         cmocka_unit_test(what_no_longer_comes_is_not_counted_on),
         cmocka_unit_test(pages_change_places_by_worth),
         cmocka_unit_test(many_threads_pay_less_for_a_move),
-        cmocka_unit_test(a_move_takes_a_cpu_where_none_is_idle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
