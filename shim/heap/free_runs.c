@@ -165,20 +165,22 @@ void free_purge_down_to(enum hy_tier t, uint64_t granules)
  * The run stays one, as whoever needs its addresses again finds them whole. */
 static void sift(enum hy_tier t, uint32_t i, struct free_run *run)
 {
-    for (uint32_t at = 0; at < run->len;) {
+    uint32_t at = 0, gone = 0;
+    while (at < run->len) {
         size_t bytes = (size_t)(run->len - at) << HEAP_GRANULE_SHIFT;
         bool far = hy_hg.host.lies_far(granule_addr(i + at), &bytes);
         uint32_t n = (uint32_t)(bytes >> HEAP_GRANULE_SHIFT);
         if (!far && give_back(t, i + at, n) != 0)
-            return;
-        if (!far) {
-            run->holes += n;
-            hy_pages[t].purged_granules += n;
-            free_discharge(t, bytes);
-        }
-        run->near -= n;
+            break;
+        gone += far ? 0 : n;
         at += n;
     }
+    /* Where its holes were is not known. They are among what has just gone, and not charged. */
+    uint32_t more = gone - HY_MIN(gone, run->holes);
+    run->holes += more;
+    run->near = HY_MIN(run->near, run->len - at);
+    hy_pages[t].purged_granules += more;
+    free_discharge(t, (uint64_t)more << HEAP_GRANULE_SHIFT);
 }
 
 static void sift_all(enum hy_tier t)
@@ -188,6 +190,8 @@ static void sift_all(enum hy_tier t)
         for (uint32_t i = p->dirty.head[b]; i != NO_GRANULE; i = hy_hg.g[i].next) {
             struct granule *g = &hy_hg.g[i];
             struct free_run run = {g->state, g->age, g->len, g->near, g->holes};
+            if (g->near == 0)
+                continue;
             p->near -= g->near;
             p->holes -= g->holes;
             sift(t, i, &run);

@@ -52,6 +52,31 @@ static void idle_dram_is_kept_where_it_is_cheap(void **state)
     heap_free(live);
 }
 
+/* What has gone back is not charged, and does not go again when DRAM is looked at anew. */
+static void what_has_gone_goes_once(void **state)
+{
+    struct heap_stats s;
+    (void)state;
+    void *live = heap_alloc(32 * HY_MIB, &dram);
+    heap_trim(HY_DRAM);
+    heap_set_dram(HEAP_DRAM_SHORT, UINT64_MAX);
+    uint64_t before = charged[HY_DRAM];
+    for (int i = 0; i < 3; i++) {
+        (void)make_and_free();
+        (void)make_and_free();
+        for (int k = 0; k < 4; k++)
+            heap_set_dram(k % 2 ? HEAP_DRAM_SHORT : HEAP_DRAM_CHEAP, UINT64_MAX);
+        heap_get_stats(HY_DRAM, &s);
+        assert_in_range(charged[HY_DRAM], before, before + HY_MIB / 4);
+        assert_in_range(s.idle_pages, 0, SIZE / HY_PAGE + 64);
+        assert_true(heap_is_valid());
+    }
+    heap_trim(HY_DRAM);
+    assert_int_equal(charged[HY_DRAM], before);
+    heap_set_dram(HEAP_DRAM_AMPLE, UINT64_MAX);
+    heap_free(live);
+}
+
 #define BLOCKS 8000u
 #define FEW    64u
 
@@ -218,6 +243,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         HEAP_TEST(the_lowest_blocks_serve_first), HEAP_TEST(few_live_blocks_keep_few_pages),
         HEAP_TEST(threads_find_what_they_wrote),  HEAP_TEST(idle_dram_is_kept_where_it_is_cheap),
+        HEAP_TEST(what_has_gone_goes_once),
         HEAP_TEST(idle_dram_goes_as_dram_ends),
     };
     return cmocka_run_group_tests(tests, make_heap, NULL);
