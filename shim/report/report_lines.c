@@ -52,8 +52,8 @@ static const struct line {
      " {migration.undone_pages} of them undoing moves\n"},
     {"migration.truces !migration.why", "  moves rested {migration.truces} times as others undid"
                                         " them\n"},
-    {"", "[{tasks.watched}  tasks: {tasks.ended} with dependences watched, {tasks.types_known}"
-         " types, {tasks.types_given_up} given up\n]"},
+    {"tasks.ended", "  tasks: {tasks.ended} with dependences watched, {tasks.types_known}"
+                    " types, {tasks.types_given_up} given up\n"},
     {"tasks.stages", "  tasks' data staged: {tasks.staged_bytes} to DRAM for {tasks.stages} tasks,"
                      " {tasks.evicted_bytes} made room; {tasks.late} were late\n"},
     {"tasks.stages", "  tasks that ran on staged data: {tasks.hits}; {tasks.saved_ns} of their time"

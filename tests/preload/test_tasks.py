@@ -48,11 +48,12 @@ class TasksTest(unittest.TestCase):
         return done.stdout
 
     def preloaded(self, command, tasks, **env):
-        """Its output and its report."""
+        """Its output and its report; 'on' is the default."""
         report = self.work / 'report.json'
         report.unlink(missing_ok=True)
-        out = self.run_program(command, LD_PRELOAD=ARGS.lib, HYBRID_TASKS=tasks,
-                               HYBRID_STATS=str(report), HYBRID_TRACE=str(self.work / 'trace'),
+        out = self.run_program(command, LD_PRELOAD=ARGS.lib, HYBRID_STATS=str(report),
+                               HYBRID_TRACE=str(self.work / 'trace'),
+                               **({'HYBRID_TASKS': 'off'} if tasks == 'off' else {}),
                                **{'PL_TASKS_WAIT': '3', **STEER, **env})
         return out, json.loads(report.read_text(encoding='utf-8'))
 
