@@ -257,7 +257,7 @@ int engage_pm(size_t bytes)
 /* Is there somebody who will not wait until DRAM is full? */
 static bool wants_pm_at_once(void)
 {
-    return hy_config.set.policy == HY_POLICY_PM || emulator_open() ||
+    return hy_config.set.policy == HY_POLICY_PM ||
            (hy_config.have_profile && hy_config.profile.n_sites);
 }
 
@@ -298,7 +298,7 @@ void engage_now(void)
     }
     open_tiers();
     make_sites();
-    if (wants_pm_at_once() && (supply_is_short(HY_MIB) || emulator_open()))
+    if (wants_pm_at_once() && supply_is_short(HY_MIB))
         (void)engage_pm(HY_MIB);
     heap_set_favour(hy_config.set.policy == HY_POLICY_PM ? HY_PM : HY_DRAM);
     log_info(
