@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 void textbuf_add(struct textbuf *t, const char *fmt, ...)
 {
@@ -21,17 +22,38 @@ void textbuf_add(struct textbuf *t, const char *fmt, ...)
         t->len += (size_t)n;
 }
 
+/* Characters as they are; most of a report is such text, and a format costs 300 instructions. */
+static void put(struct textbuf *t, const char *s, size_t n)
+{
+    if (t->full)
+        return;
+    t->full = n >= t->cap - t->len;
+    if (!t->full) {
+        memcpy(t->buf + t->len, s, n);
+        t->len += n;
+    }
+    t->buf[t->len] = '\0';
+}
+
+static bool is_plain(unsigned char c)
+{
+    return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
 void textbuf_json(struct textbuf *t, const char *s)
 {
-    textbuf_add(t, "\"");
-    for (; *s && !t->full; s++) {
+    put(t, "\"", 1);
+    while (*s && !t->full) {
+        size_t n = 0;
+        while (is_plain((unsigned char)s[n]))
+            n++;
+        put(t, s, n);
+        s += n;
         unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\')
-            textbuf_add(t, "\\%c", c);
-        else if (c < 0x20 || c >= 0x7f)
-            textbuf_add(t, "\\u%04x", c);
-        else
-            textbuf_add(t, "%c", c);
+        if (c == '\0')
+            break;
+        textbuf_add(t, c == '"' || c == '\\' ? "\\%c" : "\\u%04x", c);
+        s++;
     }
-    textbuf_add(t, "\"");
+    put(t, "\"", 1);
 }

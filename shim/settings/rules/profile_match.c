@@ -3,7 +3,6 @@
 #include "settings/rules/profile.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -26,12 +25,15 @@ int build_id_parse(const char *text, uint8_t *id, unsigned *ret_len)
 
 void build_id_format(const uint8_t *id, unsigned len, char *buf, size_t cap)
 {
+    static const char digits[] = "0123456789abcdef";
     size_t out = 0;
 
     if (cap == 0)
         return;
-    for (unsigned i = 0; i < HY_MIN(len, BUILD_ID_MAX) && out + 3 <= cap; i++)
-        out += (size_t)snprintf(buf + out, cap - out, "%02x", id[i]);
+    for (unsigned i = 0; i < HY_MIN(len, BUILD_ID_MAX) && out + 3 <= cap; i++) {
+        buf[out++] = digits[id[i] >> 4];
+        buf[out++] = digits[id[i] & 15];
+    }
     buf[out] = '\0';
 }
 
