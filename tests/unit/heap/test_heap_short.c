@@ -243,8 +243,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         HEAP_TEST(the_lowest_blocks_serve_first), HEAP_TEST(few_live_blocks_keep_few_pages),
         HEAP_TEST(threads_find_what_they_wrote),  HEAP_TEST(idle_dram_is_kept_where_it_is_cheap),
-        HEAP_TEST(what_has_gone_goes_once),
-        HEAP_TEST(idle_dram_goes_as_dram_ends),
+        HEAP_TEST(what_has_gone_goes_once),       HEAP_TEST(idle_dram_goes_as_dram_ends),
     };
     return cmocka_run_group_tests(tests, make_heap, NULL);
 }
