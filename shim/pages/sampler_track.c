@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * The sources of writes that the kernel has: see sys/pages/track.h. */
 #include "pages/sampler.h"
+#include "sys/filter.h"
 #include "sys/pages/track.h"
 
 static struct os_track track = {.pagemap = -1, .other = -1};
@@ -25,9 +26,14 @@ static int add(void *base, size_t bytes)
     return os_track_add(&track, base, bytes);
 }
 
+/* Also by a thread of the program that unmaps something, which a filter may kill for getpid. What it
+ * unmaps is watched no more in any case. */
 static void drop(void *base, size_t bytes)
 {
+    if (!os_calls_begin())
+        return;
     (void)os_track_remove(&track, base, bytes);
+    os_calls_end();
 }
 
 /* Calls fn for every run of watched pages. */
