@@ -87,8 +87,7 @@ void worth_end(struct migrate_worth *v)
     struct worth_foretold pass = sampler_foretold();
     x.unit_ns *= worth_foretells(&v->foretold, &pass);
     worth_below(&x, v->below);
-    x.unit_ns = unit_ns(); /* free DRAM: nobody is displaced */
-    x.cost_ns = move_ns(v, HY_DRAM);
+    x.cost_ns = move_ns(v, HY_DRAM); /* free DRAM: nobody is displaced */
     v->fill_from = (uint8_t)worth_fill_from(&x);
 }
 
